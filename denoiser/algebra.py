@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import ClassVar
@@ -36,8 +37,8 @@ class _Compound(HardGuide):
     def bind(self, scene: Scene) -> Bound:
         return _BoundCompound(self, scene, self.language(scene), [guide.bind(scene) for guide in self.guides])
 
-    def _spans_and_status(self, text: str) -> list[Verdict]:
-        return [guide.check(text) for guide in self.guides]
+    def check(self, text: str) -> Verdict:
+        return _combine(self, [guide.check(text) for guide in self.guides])
 
 
 class _BoundCompound(Bound):
@@ -49,8 +50,8 @@ class _BoundCompound(Bound):
         marks = [m for part in self.parts if (m := part.anchors(step, draft, confidence)) is not None]
         return reduce(torch.logical_or, marks) if marks else None
 
-    def check(self, text: str) -> Verdict:
-        return _combine(self.guide, [part.check(text) for part in self.parts])
+    def check(self, text: str, tokens: Sequence[int] | None = None) -> Verdict:
+        return _combine(self.guide, [part.check(text, tokens) for part in self.parts])
 
 
 @dataclass(frozen=True, init=False)
@@ -64,9 +65,6 @@ class All(_Compound):
 
     def outer(self, scene: Scene) -> Automaton:
         return reduce(lambda a, b: a & b, (guide.outer(scene) for guide in self.guides))
-
-    def check(self, text: str) -> Verdict:
-        return _combine(self, self._spans_and_status(text))
 
     def __str__(self) -> str:
         return " & ".join(_wrapped(guide) for guide in self.guides)
@@ -83,9 +81,6 @@ class Any(_Compound):
 
     def outer(self, scene: Scene) -> Automaton:
         return reduce(lambda a, b: a | b, (guide.outer(scene) for guide in self.guides))
-
-    def check(self, text: str) -> Verdict:
-        return _combine(self, self._spans_and_status(text))
 
     def __str__(self) -> str:
         return " | ".join(_wrapped(guide) for guide in self.guides)
@@ -125,9 +120,13 @@ class Not(HardGuide):
 
 
 class _BoundNot(Bound):
-    def check(self, text: str) -> Verdict:
+    def __init__(self, guide: Not, scene: Scene, language: Automaton) -> None:
+        super().__init__(guide, scene, language)
+        self.inner = guide.guide.bind(scene)
+
+    def check(self, text: str, tokens: Sequence[int] | None = None) -> Verdict:
         assert isinstance(self.guide, Not)
-        return _negate(self.guide, self.guide.guide.bind(self.scene).check(text))
+        return _negate(self.guide, self.inner.check(text, tokens))
 
 
 @dataclass(frozen=True)
@@ -209,8 +208,8 @@ class _Wrapped(Bound):
     def bias(self, step: Step) -> Tensor | None:
         return self.inner.bias(step) if self.active(step) else None
 
-    def check(self, text: str) -> Verdict:
-        return _renamed(self.guide, self.inner.check(text))
+    def check(self, text: str, tokens: Sequence[int] | None = None) -> Verdict:
+        return _renamed(self.guide, self.inner.check(text, tokens))
 
 
 class _BoundScaled(_Wrapped):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -176,8 +177,8 @@ class Bound:
         """bool [B, L]: committed positions to reopen; pins are never reopened; None: none."""
         return None
 
-    def check(self, text: str) -> Verdict:
-        """Judge a decoded text; knows the scene."""
+    def check(self, text: str, tokens: Sequence[int] | None = None) -> Verdict:
+        """Judge a decoded text, by default as the guide does; `tokens` are its own, where they are known."""
         return self.guide.check(text)
 
 

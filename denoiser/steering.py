@@ -64,9 +64,9 @@ class Steering:
         """bool [B, L]: committed positions that some guide wants reopened, or None."""
         return self._any(lambda b: b.revise(step), "revise", step)
 
-    def check(self, text: str) -> list[Verdict]:
-        """Every guide's verdict on a decoded text, in the order given."""
-        return [bound.check(text) for bound in self.bound]
+    def check(self, text: str, tokens: Sequence[int]) -> list[Verdict]:
+        """Every guide's verdict on a decoded text (and its tokens), in the order given."""
+        return [bound.check(text, tokens) for bound in self.bound]
 
     def _any(self, hook: Callable[[Bound], Tensor | None], name: str, step: Step) -> Tensor | None:
         total: Tensor | None = None

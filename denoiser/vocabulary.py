@@ -75,6 +75,12 @@ class Vocabulary:
         raw = b"".join(self.token_bytes[token] or b"" for token in tokens)
         return raw.removeprefix(self.prefix).decode("utf-8", errors="replace")
 
+    def covering(self, tokens: Sequence[int], text: str, start: int, end: int) -> list[int]:
+        """Positions of the tokens that write characters [start, end) of their decoded `text`."""
+        first, last = len(text[:start].encode()), len(text[:end].encode())
+        ends = self.byte_ends(tokens)
+        return [k for k, stop in enumerate(ends) if stop > first and (ends[k - 1] if k else 0) < last]
+
     def byte_ends(self, tokens: Sequence[int]) -> list[int]:
         """End offset in the decoded text's bytes of each token (specials are empty)."""
         ends, at = [], -len(self.prefix)

@@ -138,7 +138,7 @@ def _run(
                 length=scene.length,
                 guides=guides,
                 settings=settings,
-                verdicts=tuple(steering.check(text)),
+                verdicts=tuple(steering.check(text, tokens)),
                 steps=len(trace),
                 forward_passes=len(trace),
                 pressure=pressure,

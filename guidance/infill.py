@@ -16,6 +16,7 @@ from redraft.denoiser.regex import compile_regex
 from redraft.guidance.counts import check_range
 
 _PART = re.compile(r"\\(?P<plain>[\\_\[])|(?P<any>_{3,})|\[\[(?P<least>\d+)(?:-(?P<most>\d+))?\]\]|\[\[(?P<wrong>[^\]]*)\]\]")
+_META = re.compile(r"[\\.+*?()|\[\]{}^$#&\-~]")
 _SPACES = r"\t-\r\x1c-\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"
 
 
@@ -89,7 +90,7 @@ class Infill(HardGuide):
 
     def language(self, scene: Scene) -> Automaton:
         pattern = "".join(
-            f"(?:{part.pattern})" if isinstance(part, Blank) else re.sub(r"([^\w\s])", r"\\\1", part.text, flags=re.ASCII)
+            f"(?:{part.pattern})" if isinstance(part, Blank) else _META.sub(r"\\\g<0>", part.text)
             for part in self.parts
         )
         for part in self.parts:

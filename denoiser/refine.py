@@ -63,7 +63,7 @@ def refine(
         uniform = random.uniform(length, 4)
         draft = beliefs.sample(uniform[..., :2]) if settings.temperature > 0 else beliefs.best()
         confidence = beliefs.confidence(draft)
-        forced = beliefs.forced() & canvas.open
+        forced, _ = beliefs.forced()
         free = canvas.open & ~forced
         quota = -(-free.sum(-1) // (settings.steps - index))
         chosen = settings.selection(Proposal(step, draft, confidence, free, quota, uniform[..., 2])) | forced

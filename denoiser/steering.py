@@ -6,7 +6,7 @@ import inspect
 import itertools
 import time
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import TypeVar
 
 import numpy as np
@@ -102,24 +102,35 @@ class Steering:
 
 def joint_language(named: Sequence[tuple[str, Automaton]], scene: Scene) -> Automaton:
     """The language of canvases that all named languages allow; raises `UnsatisfiableError` where it is empty."""
-    vocabulary, longest = scene.vocabulary, scene.length - scene.ending
-    text = _meet([writable(vocabulary), *(automaton for _, automaton in named)])
-    need = text.shortest()
-    if need is None:
-        conflict = _smallest_conflict([a for _, a in named], vocabulary, None)
-        raise UnsatisfiableError(_contradiction([named[k][0] for k in conflict], None, longest), conflict=[named[k][0] for k in conflict])
-    language = _on_canvas(text, scene)
-    if not _fits(language, scene.length):
-        conflict = _smallest_conflict([a for _, a in named], vocabulary, scene)
-        names = [named[k][0] for k in conflict]
-        least = need + scene.ending if need > longest else None
-        raise UnsatisfiableError(_contradiction(names, least, scene.length), conflict=names, needed=least)
-    return language
+    automata = [automaton for _, automaton in named]
+    for base in writable(scene.vocabulary):
+        language = _on_canvas(_meet([base, *automata]), scene)
+        if _fits(language, scene.length):
+            return language
+    conflict = _smallest_conflict(automata, scene)
+    names = [named[k][0] for k in conflict]
+    least = _meet([base, *(automata[k] for k in conflict)]).shortest()
+    needed = None if least is None or least + scene.ending <= scene.length else least + scene.ending
+    raise UnsatisfiableError(_contradiction(names, needed, scene.length), conflict=names, needed=needed)
 
 
-def writable(vocabulary: Vocabulary) -> Automaton:
-    """Token sequences whose decoded text is valid UTF-8."""
-    return lift(UTF8, vocabulary.token_bytes, vocabulary.prefix)
+@lru_cache(maxsize=8)
+def writable(vocabulary: Vocabulary) -> tuple[Automaton, ...]:
+    """Token sequences whose decoded text is valid UTF-8; where the vocabulary asks for it, first those of
+    tokens that are whole characters."""
+    everything = lift(UTF8, vocabulary.token_bytes, vocabulary.prefix)
+    if not vocabulary.whole_first:
+        return (everything,)
+    broken = np.array([not _is_whole(raw) for raw in vocabulary.token_bytes])
+    whole = Automaton(broken.astype(np.int32), np.array([[0, 1], [1, 1]], np.int32), 0, np.array([True, False]))
+    return whole, everything
+
+
+def _is_whole(raw: bytes | None) -> bool:
+    try:
+        return bool(raw) and bool((raw or b"").decode())
+    except UnicodeDecodeError:
+        return False
 
 
 def _on_canvas(text: Automaton, scene: Scene) -> Automaton:
@@ -142,15 +153,12 @@ def _fits(language: Automaton, length: int) -> bool:
     return bool(language.accept[here].any())
 
 
-def _smallest_conflict(automata: Sequence[Automaton], vocabulary: Vocabulary, scene: Scene | None) -> list[int]:
-    """Indices of a smallest set of languages that no text (on this scene's canvas, if given) satisfies."""
-    base = writable(vocabulary)
+def _smallest_conflict(automata: Sequence[Automaton], scene: Scene) -> list[int]:
+    """Indices of a smallest set of languages that no text on this scene's canvas satisfies."""
+    base = writable(scene.vocabulary)[-1]
 
     def impossible(subset: Sequence[int]) -> bool:
-        text = _meet([base, *(automata[k] for k in subset)])
-        if scene is None:
-            return text.empty()
-        return text.empty() or not _fits(_on_canvas(text, scene), scene.length)
+        return not _fits(_on_canvas(_meet([base, *(automata[k] for k in subset)]), scene), scene.length)
 
     everything = range(len(automata))
     for size in (1, 2):

@@ -20,7 +20,9 @@ class Vocabulary:
     `token_bytes[v]` is the exact byte string of token v, None for a special token (mask, EOS, padding,
     tags), which never stands for text. `prefix` is what a tokenizer adds before every text (a space, for
     those that mark word starts) and is taken off again on decoding. `encoder` maps a text to token ids
-    without special tokens; a literal mask marker in a text is text.
+    without special tokens; a literal mask marker in a text is text. `whole_first` keeps tokens that are
+    only a part of a character for texts that cannot be written without them (for a model that never
+    learnt to use them, this spares every language the states that watch over them).
     """
 
     def __init__(
@@ -32,11 +34,13 @@ class Vocabulary:
         eos_id: int | None = None,
         pad_id: int | None = None,
         prefix: bytes = b"",
+        whole_first: bool = False,
     ) -> None:
         self.token_bytes = tuple(token_bytes)
         self._encoder = encoder
         self.mask_id, self.eos_id, self.pad_id = mask_id, eos_id, pad_id
         self.prefix = prefix
+        self.whole_first = whole_first
         for name, token in (("mask", mask_id), ("EOS", eos_id), ("padding", pad_id)):
             if token is not None and not 0 <= token < len(self.token_bytes):
                 raise UnsupportedModelError(
@@ -52,7 +56,7 @@ class Vocabulary:
     @cached_property
     def key(self) -> str:
         """Hash of everything that decides what token sequences mean; equal keys, equal languages."""
-        digest = hashlib.sha256(repr((self.prefix, self.mask_id, self.eos_id, self.pad_id)).encode())
+        digest = hashlib.sha256(repr((self.prefix, self.mask_id, self.eos_id, self.pad_id, self.whole_first)).encode())
         for token in self.token_bytes:
             digest.update(b"\xff" if token is None else len(token).to_bytes(4, "big") + token)
         return digest.hexdigest()
@@ -98,6 +102,7 @@ class Vocabulary:
         eos_id: int | None = None,
         pad_id: int | None = None,
         size: int | None = None,
+        whole_first: bool = False,
     ) -> Vocabulary:
         """Read the bytes of every token off a `tokenizers.Tokenizer` (byte-level BPE, SentencePiece, WordPiece).
 
@@ -122,7 +127,8 @@ class Vocabulary:
             ids: list[int] = own.encode(text, add_special_tokens=False).ids
             return ids
 
-        return cls(table, encoder, mask_id=mask_id, eos_id=eos_id, pad_id=pad_id, prefix=prefix)
+        ids = {"mask_id": mask_id, "eos_id": eos_id, "pad_id": pad_id}
+        return cls(table, encoder, **ids, prefix=prefix, whole_first=whole_first)
 
 
 def _byte_reader(spec: dict[str, Any]) -> tuple[Callable[[str], bytes | None], bytes]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import ClassVar
 
@@ -174,48 +174,57 @@ def _spelled(guide: Keywords, scene: Scene) -> Automaton:
 @dataclass(frozen=True)
 class _Progress:
     """done and pending: keywords seen, and just completed if the next token does not touch them;
-    active: (keyword, spelling, tokens matched); open: the text so far does not end inside a word."""
+    active: (keyword, spelling, tokens matched); open: the text so far does not end inside a word;
+    fresh: white space since the last keyword, so that keywords are counted as separate words."""
 
-    done: frozenset[int]
-    pending: frozenset[int]
-    active: frozenset[tuple[int, int, int]]
-    open: bool
+    done: frozenset[int] = frozenset()
+    pending: frozenset[int] = frozenset()
+    active: frozenset[tuple[int, int, int]] = frozenset()
+    open: bool = True
+    fresh: bool = True
 
 
 def spelled_language(items: Sequence[Sequence[Spelling]], needed: int, scene: Scene) -> Automaton:
-    """Token sequences in which at least `needed` of the items stand as one of their spellings, as whole words."""
+    """Token sequences in which at least `needed` of the items stand as one of their spellings, as whole words
+    with white space between them."""
     vocabulary = scene.vocabulary
     special = sorted({token for item in items for spelling in item for token in spelling.tokens})
-    first, last = token_edges(vocabulary)
-    classes = first.astype("int64") * 2 + last
+    first, last, spaced = token_edges(vocabulary)
+    classes = first.astype("int64") * 4 + last * 2 + spaced
     for k, token in enumerate(special):
-        classes[token] = 4 + k
-    complete = _Progress(frozenset(range(len(items))), frozenset(), frozenset(), True)
+        classes[token] = 8 + k
+    complete = _Progress(done=frozenset(range(len(items))))
 
     def settle(progress: _Progress) -> _Progress:
         if len(progress.done) >= needed:
             return complete
         alive = frozenset(a for a in progress.active if a[0] not in progress.done)
-        return _Progress(progress.done, progress.pending - progress.done, alive, progress.open)
+        return replace(progress, pending=progress.pending - progress.done, active=alive)
 
     def step(state: _Progress, token: int) -> _Progress:
-        if state is complete or state == complete:
+        if state == complete:
             return complete
         done = state.done if first[token] else state.done | state.pending
         pending, active = set(), set()
-        begun = {(k, s, 0) for k, item in enumerate(items) for s, sp in enumerate(item) if sp.bounded or state.open}
+        begun = {
+            (k, s, 0)
+            for k, item in enumerate(items)
+            for s, spelling in enumerate(item)
+            if (spelling.bounded or state.open) and (spelling.spaced or state.fresh)
+        }
+        ended = False
         for k, s, at in state.active | begun:
             spelling = items[k][s]
             if spelling.tokens[at] == token:
                 if at + 1 < len(spelling.tokens):
                     active.add((k, s, at + 1))
-                elif spelling.touches:
-                    pending.add(k)
                 else:
-                    done = done | {k}
-        return settle(_Progress(frozenset(done), frozenset(pending), frozenset(active), not last[token]))
+                    ended = True
+                    pending |= {k} if spelling.touches else set()
+                    done = done if spelling.touches else done | {k}
+        fresh = not ended and (state.fresh or bool(spaced[token]))
+        return settle(_Progress(frozenset(done), frozenset(pending), frozenset(active), not last[token], fresh))
 
-    start = _Progress(frozenset(), frozenset(), frozenset(), True)
     return Automaton.build(
-        start, step, lambda p: len(p.done | p.pending) >= needed, alphabet=len(vocabulary), classes=classes
+        _Progress(), step, lambda p: len(p.done | p.pending) >= needed, alphabet=len(vocabulary), classes=classes
     )

@@ -16,10 +16,12 @@ from redraft.guidance.occurrence import is_word
 @dataclass(frozen=True)
 class Spelling:
     """Tokens of a phrase. `bounded`: it brings its own boundary on the left (a space, or no word character
-    there); `touches`: it ends in a word character, so that the next token must not begin with one."""
+    there); `spaced`: it begins with white space; `touches`: it ends in a word character, so that the next
+    token must not begin with one."""
 
     tokens: tuple[int, ...]
     bounded: bool
+    spaced: bool
     touches: bool
 
 
@@ -36,21 +38,24 @@ def spellings(vocabulary: Vocabulary, phrase: str, *, exact_case: bool) -> list[
                 continue
             raw = b"".join(vocabulary.token_bytes[token] or b"" for token in tokens).decode()
             if raw.strip() == form:
-                bounded = raw[0].isspace() or not is_word(form[0])
-                found[tokens] = Spelling(tokens, bounded, is_word(form[-1]))
+                spaced = raw[0].isspace()
+                found[tokens] = Spelling(tokens, spaced or not is_word(form[0]), spaced, is_word(form[-1]))
     return list(found.values())
 
 
 @lru_cache(maxsize=16)
-def token_edges(vocabulary: Vocabulary) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Two bool arrays [V]: the token begins, ends with a word character (or with a part of a character)."""
+def token_edges(vocabulary: Vocabulary) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Three bool arrays [V]: the token begins, ends with a word character (or with a part of a character),
+    and it holds an ASCII space, tab or line break."""
     first = np.ones(len(vocabulary), dtype=bool)
     last = np.ones(len(vocabulary), dtype=bool)
+    spaced = np.zeros(len(vocabulary), dtype=bool)
     for token, raw in enumerate(vocabulary.token_bytes):
         if raw:
             first[token] = _touches(raw[:4], 0)
             last[token] = _touches(raw[-4:], -1)
-    return first, last
+            spaced[token] = any(byte in raw for byte in b" \t\n\r")
+    return first, last, spaced
 
 
 def _touches(raw: bytes, at: int) -> bool:

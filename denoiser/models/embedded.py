@@ -30,7 +30,7 @@ class Embedded(MaskedLM):
     def __init__(self, folder: Path, model: Any, tokenizer: tokenizers.Tokenizer, card: Mapping[str, Any]) -> None:
         special = card["special_ids"]
         vocabulary = Vocabulary.from_tokenizer(
-            tokenizer, mask_id=special["mask"], eos_id=special["eos"], pad_id=special["pad"]
+            tokenizer, mask_id=special["mask"], eos_id=special["eos"], pad_id=special["pad"], whole_first=True
         )
         super().__init__(model, vocabulary, name=str(card["name"]), max_positions=int(card["max_positions"]))
         self.folder = folder

@@ -10,9 +10,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-
-from .errors import StateBudgetError
-from .refinement import canonical, product
+from redraft.denoiser.errors import StateBudgetError
+from redraft.denoiser.refinement import canonical, product
 
 State = TypeVar("State", bound=Hashable)
 IntArray = NDArray[np.int32]
@@ -24,7 +23,7 @@ STATE_BUDGET = 50_000
 
 @dataclass(frozen=True, eq=False)
 class Automaton:
-    """A language of symbol sequences: q_0 = start, q_{i+1} = delta[q_i, classes[v_i]], accepted if accept[q_n].
+    """A language of symbol sequences: q_{i+1} = delta[q_i, classes[v_i]] from q_0 = start, ending in accept.
 
     `classes` [A] maps symbols to classes; `delta` [Q, C] is complete (a dead end is a state like any
     other); `accept` [Q]. Operators `&`, `|`, `~`, `-`, `^` act on reachable states and return the canonical
@@ -42,11 +41,18 @@ class Automaton:
         accept = np.ascontiguousarray(self.accept, dtype=np.bool_)
         if classes.ndim != 1 or delta.ndim != 2 or accept.shape != delta.shape[:1]:
             raise ValueError(f"shapes {classes.shape}, {delta.shape}, {accept.shape}: want [A], [Q, C], [Q]")
-        if not 0 <= self.start < len(delta) or (delta.size and not 0 <= delta.min() <= delta.max() < len(delta)):
+        if not 0 <= self.start < len(delta) or (
+            delta.size and not 0 <= delta.min() <= delta.max() < len(delta)
+        ):
             raise ValueError(f"a transition or the start leaves the {len(delta)} states")
         if classes.size and not 0 <= classes.min() <= classes.max() < delta.shape[1]:
             raise ValueError(f"a symbol's class is outside the {delta.shape[1]} columns")
-        for name, value in (("classes", classes), ("delta", delta), ("accept", accept), ("start", int(self.start))):
+        for name, value in (
+            ("classes", classes),
+            ("delta", delta),
+            ("accept", accept),
+            ("start", int(self.start)),
+        ):
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
             object.__setattr__(self, name, value)
@@ -74,7 +80,11 @@ class Automaton:
 
     def minimise(self) -> Automaton:
         """The canonical minimal automaton: equal languages give equal arrays."""
-        return self if self.__dict__.get("_minimal") else _minimal(self.classes, self.delta, self.start, self.accept)
+        return (
+            self
+            if self.__dict__.get("_minimal")
+            else _minimal(self.classes, self.delta, self.start, self.accept)
+        )
 
     @cached_property
     def key(self) -> str:
@@ -208,14 +218,16 @@ class Automaton:
                 row.append(number)
             rows.append(row)
             if len(order) > limit:
-                raise StateBudgetError(f"more than {limit} states from {start!r}; bound what it counts", sizes=(limit,))
+                raise StateBudgetError(
+                    f"more than {limit} states from {start!r}; bound what it counts", sizes=(limit,)
+                )
         accept = np.array([state is not None and bool(accepting(state)) for state in order])
         delta = np.array(rows, dtype=np.int32).reshape(len(order), len(symbols))
         return _minimal(inverse.reshape(-1).astype(np.int32), delta, 0, accept)
 
 
 def byte_classes(*groups: Iterable[int], alphabet: int = 256) -> IntArray:
-    """Coarsest classes [alphabet] in which every group (an iterable of symbols, such as bytes) is a union of classes."""
+    """Coarsest classes [alphabet] that tell the groups (iterables of symbols, such as bytes) apart."""
     label = np.zeros(alphabet, dtype=np.int64)
     for group in groups:
         member = np.zeros(alphabet, dtype=np.int64)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-
-from .automaton import Automaton
+from redraft.denoiser.automaton import Automaton
 
 
 def with_eos(a: Automaton, eos_id: int, pad_id: int | None = None) -> Automaton:
@@ -32,7 +31,7 @@ def with_eos(a: Automaton, eos_id: int, pad_id: int | None = None) -> Automaton:
 
 
 def fixed(a: Automaton, special: Iterable[int] = ()) -> Automaton:
-    """Canvases that are a text of `a` from the first position to the last, with the `special` tokens never used.
+    """Canvases that are a text of `a` from first position to last, with the `special` tokens never used.
 
     Raises ValueError for an id outside the vocabulary.
     """

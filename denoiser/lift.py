@@ -9,8 +9,7 @@ from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
-
-from .automaton import Automaton
+from redraft.denoiser.automaton import Automaton
 
 IntArray = NDArray[np.int64]
 
@@ -52,7 +51,7 @@ class TokenTrie:
         return digest.hexdigest()
 
     def functions(self, language: Automaton) -> tuple[IntArray, NDArray[np.int32]]:
-        """Each token's effect: ids [V] into distinct state functions [F, Q], f[q] = the state after it from q.
+        """Each token's effect: ids [V] into distinct functions [F, Q] of states, f[q] = the state after q.
 
         Function 0 is the identity (no bytes). Only distinct (function, byte class) pairs are composed:
         O(nodes + F * Q).
@@ -99,7 +98,7 @@ class _FunctionStore:
         if new.any():
             made = self._columns[column[new, None], self.functions()[function[new]]]
             ids = np.empty(len(made), dtype=np.int64)
-            fresh = []
+            fresh: list[int] = []
             for i, row in enumerate(made):
                 ids[i] = found = self._ids.setdefault(row.tobytes(), len(self._ids))
                 if found == len(self._table) + len(fresh):
@@ -116,7 +115,9 @@ _LIFTED: OrderedDict[tuple[str, str, bytes], Automaton] = OrderedDict()
 _CACHED = 128
 
 
-def lift(language: Automaton, token_bytes: Sequence[bytes | None] | TokenTrie, prefix: bytes = b"") -> Automaton:
+def lift(
+    language: Automaton, token_bytes: Sequence[bytes | None] | TokenTrie, prefix: bytes = b""
+) -> Automaton:
     """Token sequences whose bytes, after `prefix`, are in the byte `language`: an automaton over V tokens.
 
     Tokens that are None (special) or b"" are never used. Give a `TokenTrie` to share the vocabulary's work

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-
-from .automaton import Automaton
-from .refinement import distance
+from redraft.denoiser.automaton import Automaton
+from redraft.denoiser.refinement import distance
 
 #: State of a subset construction: (part, state of that part) pairs that the text may be in.
 Subset = frozenset[tuple[int, int]]
@@ -23,7 +22,7 @@ def concat(*parts: Automaton) -> Automaton:
 
 
 def repeat(part: Automaton, least: int = 0, most: int | None = None) -> Automaton:
-    """Between `least` and `most` (None: any number of) words of `part` in a row; raises StateBudgetError, ValueError."""
+    """Between `least` and `most` (None: any number of) words of `part` in a row; raises StateBudgetError."""
     if least < 0 or (most is not None and most < least):
         raise ValueError(f"repeat needs 0 <= least <= most, got {least} and {most}")
     if most == 0:

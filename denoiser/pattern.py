@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from .errors import InvalidGuideError
+from redraft.denoiser.errors import InvalidGuideError
 
 _LEADING_FLAGS = re.compile(r"\(\?[a-zA-Z]+\)")
 
@@ -44,7 +44,9 @@ def check_pattern(pattern: str) -> tuple[str, str]:
         elif piece == ")":
             depth -= 1
             if depth < 0:
-                raise InvalidGuideError(f"regex {pattern!r}: unbalanced parenthesis at position {place}; escape it: \\)")
+                raise InvalidGuideError(
+                    f"regex {pattern!r}: unbalanced parenthesis at position {place}; escape it: \\)"
+                )
         elif piece in ("^", "\\A"):
             remedy = "remove it: the whole text is always matched"
             raise _unsupported(pattern, place, "an anchor inside the pattern", remedy)

@@ -1,4 +1,4 @@
-"""Array algorithms behind `Automaton`: reachable products, and partition refinement to the canonical minimum."""
+"""Array algorithms behind `Automaton`: reachable products, partition refinement to the canonical minimum."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Parts = tuple[IntArray, IntArray, int, BoolArray]  # classes [A], delta [Q, C], 
 def canonical(classes: IntArray, delta: IntArray, start: int, accept: BoolArray) -> Parts:
     """The minimal automaton of the same language, states and classes numbered by first visit.
 
-    Moore refinement: b_0 = (accept, distances to the three kinds of fate), b_{n+1}(q) = (b_n(q), b_n(delta[q, :])) until no
-    block splits. Signatures are random 64-bit sums, and the fixed point is checked to be a congruence, so
+    Moore refinement: b_0 = (accept, distances to each kind of fate),
+    b_{n+1}(q) = (b_n(q), b_n(delta[q, :])) until no block splits. Signatures are random 64-bit sums, and the fixed point is checked to be a congruence, so
     the result is exact. Cost O(rounds * Q * C).
     """
     classes, delta = _trim_classes(classes, delta)
@@ -54,14 +54,17 @@ def product(left: Parts, right: Parts, truth: tuple[bool, bool, bool, bool], bud
         inside = codes < total
         state1, state2 = np.divmod(np.where(inside, codes, 0), width)
         following = settle(
-            delta1[state1][:, column1].ravel().astype(np.int64), delta2[state2][:, column2].ravel().astype(np.int64)
+            delta1[state1][:, column1].ravel().astype(np.int64),
+            delta2[state2][:, column2].ravel().astype(np.int64),
         ).reshape(len(codes), len(pairs))
         following = np.where(inside[:, None], following, codes[:, None])
         targets, inverse = np.unique(following, return_inverse=True)
         known = [number.setdefault(code, len(number)) for code in targets.tolist()]
         rows.append(np.array(known, dtype=np.int32)[inverse.reshape(following.shape)])
         before = sum(map(len, order))
-        fresh = np.array([c for c, n in zip(targets.tolist(), known, strict=True) if n >= before], dtype=np.int64)
+        fresh = np.array(
+            [c for c, n in zip(targets.tolist(), known, strict=True) if n >= before], dtype=np.int64
+        )
         if len(number) > budget:
             return None
         order.append(fresh)
@@ -84,7 +87,9 @@ def _settled(
     found = []
     for a in (0, 1, 2):
         for b in (0, 1, 2):
-            values = {truth[2 * x + y] for x in ((a,) if a < 2 else (0, 1)) for y in ((b,) if b < 2 else (0, 1))}
+            values = {
+                truth[2 * x + y] for x in ((a,) if a < 2 else (0, 1)) for y in ((b,) if b < 2 else (0, 1))
+            }
             if len(values) == 1:
                 found.append((int(values.pop()), (one[a], two[b])))
     return found
@@ -120,7 +125,7 @@ def _trim_classes(classes: IntArray, delta: IntArray) -> tuple[IntArray, IntArra
     seen: dict[bytes, int] = {}
     used, first = np.unique(classes, return_index=True)
     new = np.zeros(delta.shape[1], dtype=np.int32)
-    keep = []
+    keep: list[int] = []
     for old in used[np.argsort(first)].tolist():
         name = columns[old].tobytes()
         new[old] = seen.setdefault(name, len(seen))

@@ -7,10 +7,9 @@ from functools import lru_cache
 
 import numpy as np
 from outlines_core import Index, Vocabulary
-
-from .automaton import STATE_BUDGET, Automaton
-from .errors import InvalidGuideError, StateBudgetError
-from .pattern import check_pattern
+from redraft.denoiser.automaton import STATE_BUDGET, Automaton
+from redraft.denoiser.errors import InvalidGuideError, StateBudgetError
+from redraft.denoiser.pattern import check_pattern
 
 _EOS = 256
 
@@ -19,7 +18,7 @@ _EOS = 256
 def compile_regex(pattern: str) -> Automaton:
     """The UTF-8 byte strings (alphabet 256) of the texts that `pattern` matches as a whole.
 
-    Rust regex syntax: `.` is any character but a newline (`(?s)` admits it), `\\d`, `\\w`, `\\s` and `(?i)` are
+    Rust regex syntax: `.` is any character but a newline (`(?s)` admits it), `\\d`, `\\w`, `\\s`, `(?i)` are
     Unicode-aware, `\\p{Greek}` and `[[:alpha:]]` work; greedy or lazy makes no difference to a whole match. A
     leading `^` and a trailing `$` are allowed and change nothing. Raises InvalidGuideError for lookaround,
     backreferences, `\\b` and other things that are not regular, and for syntax errors; StateBudgetError.
@@ -45,7 +44,9 @@ def _automaton(index: Index, pattern: str) -> Automaton:
     transitions: dict[int, dict[int, int]] = index.get_transitions()
     names = {*transitions, *index.get_final_states()}
     if len(names) > STATE_BUDGET:
-        message = f"regex {pattern[:60]!r} needs {len(names)} states, more than {STATE_BUDGET}; shorten its counts"
+        message = (
+            f"regex {pattern[:60]!r} needs {len(names)} states, more than {STATE_BUDGET}; shorten its counts"
+        )
         raise StateBudgetError(message, sizes=(len(names),))
     number = {name: i for i, name in enumerate(sorted(names))}
     dead = len(number)
@@ -68,10 +69,12 @@ def _explain(pattern: str, error: ValueError) -> InvalidGuideError:
     try:
         re.compile(pattern)
     except re.error as syntax:
-        return InvalidGuideError(f"regex {pattern!r}: {syntax.msg} at position {syntax.pos}; correct the pattern")
+        return InvalidGuideError(
+            f"regex {pattern!r}: {syntax.msg} at position {syntax.pos}; correct the pattern"
+        )
     return InvalidGuideError(
-        f"regex {pattern!r} is not in Rust regex syntax ({error}); common differences: write {{0,3}} for {{,3}}, "
-        "\\z for \\Z, (?P<name>...) for a named group"
+        f"regex {pattern!r} is not in Rust regex syntax ({error}); common differences: "
+        "write {0,3} for {,3}, \\z for \\Z, (?P<name>...) for a named group"
     )
 
 

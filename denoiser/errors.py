@@ -32,3 +32,11 @@ class UnwritableTextError(RedraftError, ValueError):
 
 class UnsupportedModelError(RedraftError, ValueError):
     """A model or tokenizer that no adapter can serve exactly."""
+
+
+class StateBudgetError(RedraftError, ValueError):
+    """A combination of languages needs more states than the budget allows; `sizes` are its parts'."""
+
+    def __init__(self, message: str, *, sizes: Sequence[int] = ()) -> None:
+        super().__init__(message)
+        self.sizes = tuple(sizes)

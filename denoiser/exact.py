@@ -1,0 +1,177 @@
+"""Exact inference: independent position distributions restricted to a language of whole canvases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from redraft.denoiser import messages
+from redraft.denoiser.language import Language, feasible, reachable, shortest_canvas
+from redraft.denoiser.masses import (
+    Segments,
+    best_tokens,
+    class_log_masses,
+    clean,
+    draw_from,
+    draw_tokens,
+    relative,
+    segment_log_masses,
+)
+from redraft.denoiser.messages import Messages
+from torch import Tensor
+
+__all__ = ["Language", "Posterior", "feasible", "posterior", "shortest_canvas"]
+
+
+def posterior(language: Language, log_p: Tensor, tokens: Tensor, open: Tensor) -> Posterior:
+    """p(x | x in language, x agrees with `tokens` where not `open`), for p(x) = prod_i p_i(x_i).
+
+    `log_p` [B, L, V] normalised log-probabilities (float32 or float64), `tokens` [B, L] int64, `open` [B, L]
+    bool. A token's log-probability counts as at least FLOOR (-10,000 nats), so a row that is `feasible` has
+    a posterior whatever the model says; otherwise its `log_z` is -inf and its drafts mean nothing.
+    """
+    if log_p.shape[:2] != tokens.shape or tokens.shape != open.shape or len(tokens) != len(language.start):
+        shapes = f"log_p {tuple(log_p.shape)}, tokens {tuple(tokens.shape)}, open {tuple(open.shape)}"
+        raise ValueError(f"{shapes} and {len(language.start)} start states do not belong together")
+    if log_p.shape[2] != len(language.classes):
+        raise ValueError(f"log_p has {log_p.shape[2]} tokens, the language {len(language.classes)}")
+    return Posterior(language, log_p, tokens, open)
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Exact posterior over canvases, made by `posterior`; everything is computed when first asked for."""
+
+    language: Language
+    log_p: Tensor
+    tokens: Tensor
+    open: Tensor
+
+    @cached_property
+    def _segments(self) -> Segments:
+        return self.language.segments
+
+    @cached_property
+    def _segment_logs(self) -> Tensor:
+        flat = self.log_p.reshape(-1, self.log_p.shape[2])
+        return segment_log_masses(self._segments, flat).reshape(*self.open.shape, -1)
+
+    @cached_property
+    def _log_mass(self) -> Tensor:
+        """Class log-masses [L, C, B]; a committed position has its token's class alone."""
+        logs = class_log_masses(self._segments, self._segment_logs.flatten(0, 1)).reshape(
+            *self.open.shape, -1
+        )
+        held = torch.nn.functional.one_hot(
+            self.language.classes[self.tokens.clamp_min(0)], self.language.width
+        )
+        held_logs = torch.where(held.bool(), 0.0, -torch.inf).double()
+        return torch.where(self.open[..., None], logs, held_logs).permute(1, 2, 0).contiguous()
+
+    @cached_property
+    def _plain_mass(self) -> Tensor | None:
+        """Class masses [L, C, B] where plain sums are safe to try, else None."""
+        if self._log_mass.is_cuda or not messages.mass_range_is_safe(self._log_mass):
+            return None
+        return self._log_mass.exp()
+
+    @cached_property
+    def _beta(self) -> Messages:
+        if self._plain_mass is not None:
+            plain = messages.backward(self.language, self._plain_mass)
+            if messages.is_exact(plain):
+                return plain
+        return messages.log_backward(self.language, self._log_mass)
+
+    @cached_property
+    def _alpha(self) -> Messages:
+        if self._plain_mass is not None and not self._beta.logarithmic:
+            plain = messages.forward(self.language, self._plain_mass)
+            if messages.is_exact(plain):
+                return plain
+        return messages.log_forward(self.language, self._log_mass)
+
+    @cached_property
+    def log_z(self) -> Tensor:
+        """log probability that independent draws fall in the language: float64 [B], nats; the pressure."""
+        start = self._beta.value[0].gather(0, self.language.start[None, :]).squeeze(0)
+        return (start if self._beta.logarithmic else start.log()) + self._beta.scale[0]
+
+    def _class_logs(self) -> Tensor:
+        """log w_i(c) / Z, the posterior over prior ratio of each class: [L, C, B]."""
+        before, after = self._alpha.log()[:-1], self._beta.log()[1:]
+        rows = []
+        for i in range(len(before)):
+            rows.append((before[i][:, None, :] + after[i][self.language.delta]).logsumexp(0))
+        return torch.stack(rows) - self.log_z
+
+    def marginals(self) -> Tensor:
+        """Posterior marginals p_i(v) w_i(class(v)) / Z: [B, L, V] in log_p's dtype."""
+        logs = self._class_logs().permute(2, 0, 1)[..., self.language.classes]
+        held = torch.nn.functional.one_hot(self.tokens.clamp_min(0), self.log_p.shape[2]).to(self.log_p.dtype)
+        return torch.where(self.open[..., None], (logs + clean(self.log_p)).exp().to(self.log_p.dtype), held)
+
+    def confidence(self, draft: Tensor) -> Tensor:
+        """Posterior marginal of each drafted token: [B, L] float64; 1 at committed positions."""
+        chosen = self.language.classes[draft]
+        move = self.language.delta.T[chosen.T].transpose(1, 2)  # [L, Q, B]
+        ratio = (self._alpha.log()[:-1] + self._beta.log()[1:].gather(1, move)).logsumexp(1).T - self.log_z[
+            :, None
+        ]
+        prior = clean(self.log_p.gather(2, draft[..., None])).squeeze(-1)
+        return torch.where(self.open, (ratio + prior).exp().clamp_max(1.0), 1.0)
+
+    def forced(self) -> tuple[Tensor, Tensor]:
+        """Where language and committed tokens leave one token only: bool [B, L], and that token (else -1)."""
+        committed = torch.where(self.open, -1, self.tokens)
+        before, after = reachable(self.language, committed)
+        only = []
+        for i in range(self.open.shape[1]):
+            possible = (before[i][:, :, None] & after[i + 1][:, self.language.delta]).any(1)  # [B, C]
+            count = (possible * self.language.size).sum(-1)
+            only.append(torch.where(count == 1, possible.long().argmax(-1), -1))
+        chosen = torch.stack(only, 1)
+        token = self._segments.members[self._segments.first[chosen.clamp_min(0)], 0]
+        forced = self.open & (chosen >= 0)
+        return forced, torch.where(forced, token, -1)
+
+    def sample(self, uniform: Tensor) -> Tensor:
+        """A whole draft [B, L] from the posterior, left to right: v ~ p_i(v) beta_{i+1}(delta[q, v]).
+
+        `uniform` [B, L, 2] float64 in [0, 1): one number for the class, one for the token within it.
+        """
+        state, chosen = self.language.start, []
+        weight = self._log_mass if self._beta.logarithmic else self._plain_mass
+        assert weight is not None
+        for i in range(self.open.shape[1]):
+            move = self.language.delta[state]  # [B, C]
+            after = self._beta.value[i + 1].T.gather(1, move)
+            now = weight[i].T
+            joint = relative(now + after) if self._beta.logarithmic else now * after
+            pick, _ = draw_from(joint, uniform[:, i, 0])
+            chosen.append(pick)
+            state = move.gather(1, pick[:, None]).squeeze(1)
+        classes = torch.stack(chosen, 1)
+        flat = self.log_p.reshape(-1, self.log_p.shape[2])
+        logs = self._segment_logs.flatten(0, 1)
+        drawn = draw_tokens(self._segments, flat, logs, classes.flatten(), uniform[..., 1].flatten())
+        return torch.where(self.open, drawn.reshape(classes.shape), self.tokens)
+
+    def best(self) -> Tensor:
+        """The most probable draft [B, L] (Viterbi); among equals the lowest token id, from the left."""
+        flat = self.log_p.reshape(-1, self.log_p.shape[2])
+        value, token = (x.reshape(*self.open.shape, -1) for x in best_tokens(self._segments, flat))
+        value = torch.where(self.open[..., None], value, self._log_mass.permute(2, 0, 1)).permute(1, 0, 2)
+        ahead = [torch.where(self.language.accept, 0.0, -torch.inf).double().expand(len(self.tokens), -1)]
+        for i in range(self.open.shape[1] - 1, -1, -1):
+            ahead.append((ahead[-1][:, self.language.delta] + value[i][:, None, :]).amax(-1))
+        state, picked = self.language.start, []
+        for i in range(self.open.shape[1]):
+            move = self.language.delta[state]
+            total = ahead[-2 - i].gather(1, move) + value[i]
+            ids = torch.where(total == total.amax(-1, keepdim=True), token[:, i], self.log_p.shape[2])
+            pick = ids.argmin(-1, keepdim=True)
+            picked.append(token[:, i].gather(1, pick).squeeze(1))
+            state = move.gather(1, pick).squeeze(1)
+        return torch.where(self.open, torch.stack(picked, 1), self.tokens)

@@ -1,0 +1,145 @@
+"""From languages of bytes to languages of tokens."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from functools import cached_property
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
+from redraft.denoiser.automaton import Automaton
+
+IntArray = NDArray[np.int64]
+
+
+class TokenTrie:
+    """The byte trie of a vocabulary, level by level; made once, shared by every language lifted to it.
+
+    `levels[d]` holds (parent, byte) of each node at depth d + 1, parents numbered within their level;
+    `ends[d]` holds (token, node) of the tokens that are d + 1 bytes long. Tokens given as None (specials) or
+    as b"" are in no node.
+    """
+
+    def __init__(self, token_bytes: Sequence[bytes | None]) -> None:
+        texts = [text or b"" for text in token_bytes]
+        self.size = len(texts)
+        self._text = b"".join(texts)
+        length = np.array([len(text) for text in texts], dtype=np.int64)
+        offset = np.cumsum(length) - length
+        data = np.frombuffer(self._text, dtype=np.uint8)
+        self._length = length
+        self.levels: list[tuple[IntArray, NDArray[np.uint8]]] = []
+        self.ends: list[tuple[IntArray, IntArray]] = []
+        token = np.flatnonzero(length > 0)
+        parent = np.zeros(len(token), dtype=np.int64)
+        depth = 0
+        while len(token):
+            names, node = np.unique(parent * 256 + data[offset[token] + depth], return_inverse=True)
+            self.levels.append((names // 256, (names % 256).astype(np.uint8)))
+            depth += 1
+            final = length[token] == depth
+            self.ends.append((token[final], node[final]))
+            token, parent = token[~final], node[~final]
+
+    @cached_property
+    def key(self) -> str:
+        """Stable hash of the vocabulary's bytes (hex)."""
+        digest = blake2b(self._length.tobytes(), digest_size=16)
+        digest.update(self._text)
+        return digest.hexdigest()
+
+    def functions(self, language: Automaton) -> tuple[IntArray, NDArray[np.int32]]:
+        """Each token's effect: ids [V] into distinct functions [F, Q] of states, f[q] = the state after q.
+
+        Function 0 is the identity (no bytes). Only distinct (function, byte class) pairs are composed:
+        O(nodes + F * Q).
+        """
+        width = language.delta.shape[1]
+        columns = np.ascontiguousarray(language.delta.T)
+        store = _FunctionStore(np.arange(language.states, dtype=np.int32), columns)
+        effect = np.zeros(self.size, dtype=np.int64)
+        above = np.zeros(1, dtype=np.int64)
+        for (parent, byte), (token, node) in zip(self.levels, self.ends, strict=True):
+            pair = above[parent] * width + language.classes[byte]
+            marked = np.zeros(len(store) * width, dtype=bool)
+            marked[pair] = True
+            wanted = np.flatnonzero(marked)
+            answer = np.zeros(len(marked), dtype=np.int64)
+            answer[wanted] = store.compose(wanted // width, wanted % width)
+            above = answer[pair]
+            effect[token] = above[node]
+        return effect, store.functions()
+
+
+class _FunctionStore:
+    """Distinct functions Q -> Q, found by their exact bytes."""
+
+    def __init__(self, identity: NDArray[np.int32], columns: NDArray[np.int32]) -> None:
+        self._columns = columns
+        self._ids = {identity.tobytes(): 0}
+        self._blocks = [identity[None]]
+        self._table = np.full((1, len(columns)), -1, dtype=np.int64)
+        self._all = identity[None]
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def functions(self) -> NDArray[np.int32]:
+        if len(self._blocks) > 1:
+            self._blocks = [np.concatenate(self._blocks)]
+        return self._blocks[0]
+
+    def compose(self, function: IntArray, column: IntArray) -> IntArray:
+        """Ids of q -> columns[column][function[q]] for each pair."""
+        known = self._table[function, column]
+        new = known < 0
+        if new.any():
+            made = self._columns[column[new, None], self.functions()[function[new]]]
+            ids = np.empty(len(made), dtype=np.int64)
+            fresh: list[int] = []
+            for i, row in enumerate(made):
+                ids[i] = found = self._ids.setdefault(row.tobytes(), len(self._ids))
+                if found == len(self._table) + len(fresh):
+                    fresh.append(i)
+            known[new] = self._table[function[new], column[new]] = ids
+            if fresh:
+                self._blocks.append(made[fresh])
+                rows = np.full((len(fresh), self._table.shape[1]), -1, dtype=np.int64)
+                self._table = np.concatenate([self._table, rows])
+        return known
+
+
+_LIFTED: OrderedDict[tuple[str, str, bytes], Automaton] = OrderedDict()
+_CACHED = 128
+
+
+def lift(
+    language: Automaton, token_bytes: Sequence[bytes | None] | TokenTrie, prefix: bytes = b""
+) -> Automaton:
+    """Token sequences whose bytes, after `prefix`, are in the byte `language`: an automaton over V tokens.
+
+    Tokens that are None (special) or b"" are never used. Give a `TokenTrie` to share the vocabulary's work
+    between languages; results are cached by (language, vocabulary, prefix). Raises ValueError when the
+    alphabet of `language` is not bytes.
+    """
+    if language.symbols != 256:
+        raise ValueError(f"lift takes a language of bytes; this one is over {language.symbols} symbols")
+    trie = token_bytes if isinstance(token_bytes, TokenTrie) else TokenTrie(token_bytes)
+    name = (language.key, trie.key, prefix)
+    if (found := _LIFTED.get(name)) is not None:
+        _LIFTED.move_to_end(name)
+        return found
+    least = language.minimise()
+    effect, functions = trie.functions(least)
+    dead = least.states
+    used, classes = np.unique(effect, return_inverse=True)
+    delta = np.full((dead + 1, len(used)), dead, dtype=np.int32)
+    delta[:dead, used > 0] = functions[used[used > 0]].T
+    accept = np.append(least.accept, False)
+    lifted = Automaton(classes.reshape(-1).astype(np.int32), delta, least.run(prefix), accept).minimise()
+    _LIFTED[name] = lifted
+    if len(_LIFTED) > _CACHED:
+        _LIFTED.popitem(last=False)
+    return lifted

@@ -1,0 +1,107 @@
+"""Regular expressions as byte automata, compiled by outlines-core (Rust regex syntax)."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+import numpy as np
+from outlines_core import Index, Vocabulary
+from redraft.denoiser.automaton import STATE_BUDGET, Automaton
+from redraft.denoiser.errors import InvalidGuideError, StateBudgetError
+from redraft.denoiser.pattern import check_pattern
+
+_EOS = 256
+
+
+@lru_cache(maxsize=256)
+def compile_regex(pattern: str) -> Automaton:
+    """The UTF-8 byte strings (alphabet 256) of the texts that `pattern` matches as a whole.
+
+    Rust regex syntax: `.` is any character but a newline (`(?s)` admits it), `\\d`, `\\w`, `\\s`, `(?i)` are
+    Unicode-aware, `\\p{Greek}` and `[[:alpha:]]` work; greedy or lazy makes no difference to a whole match. A
+    leading `^` and a trailing `$` are allowed and change nothing. Raises InvalidGuideError for lookaround,
+    backreferences, `\\b` and other things that are not regular, and for syntax errors; StateBudgetError.
+    """
+    flags, body = check_pattern(pattern)
+    end = "\n" if "x" in flags else ""
+    # Without the \z the engine stops at its preferred match: `a|ab` would lose "ab". Without the leading
+    # letter it refuses an empty match before \z. `x` is then taken off again by starting one byte later.
+    wrapped = f"x(?:{flags}{body}{end})\\z"
+    try:
+        index = Index(wrapped, _bytes())
+    except ValueError as error:
+        raise _explain(pattern, error) from None
+    return _automaton(index, pattern)
+
+
+@lru_cache(maxsize=1)
+def _bytes() -> Vocabulary:
+    return Vocabulary(_EOS, {bytes([byte]): [byte] for byte in range(256)})
+
+
+def _automaton(index: Index, pattern: str) -> Automaton:
+    transitions: dict[int, dict[int, int]] = index.get_transitions()
+    names = {*transitions, *index.get_final_states()}
+    if len(names) > STATE_BUDGET:
+        message = (
+            f"regex {pattern[:60]!r} needs {len(names)} states, more than {STATE_BUDGET}; shorten its counts"
+        )
+        raise StateBudgetError(message, sizes=(len(names),))
+    number = {name: i for i, name in enumerate(sorted(names))}
+    dead = len(number)
+    delta = np.full((dead + 1, 256), dead, dtype=np.int32)
+    for name, row in transitions.items():
+        pairs = [(byte, number[target]) for byte, target in row.items() if byte != _EOS]
+        if pairs:
+            symbols, targets = zip(*pairs, strict=True)
+            delta[number[name], list(symbols)] = targets
+    accept = np.zeros(dead + 1, dtype=bool)
+    accept[[number[name] for name in index.get_final_states()]] = True
+    start = int(delta[number[index.get_initial_state()], ord("x")])
+    return Automaton(np.arange(256, dtype=np.int32), delta, start, accept).minimise()
+
+
+def _explain(pattern: str, error: ValueError) -> InvalidGuideError:
+    """Name the construct and its place, which the engine's own message leaves out."""
+    if "incompatible with the regex" in str(error):
+        return InvalidGuideError(f"regex {pattern!r}: a part of it can never match; remove that part")
+    try:
+        re.compile(pattern)
+    except re.error as syntax:
+        return InvalidGuideError(
+            f"regex {pattern!r}: {syntax.msg} at position {syntax.pos}; correct the pattern"
+        )
+    return InvalidGuideError(
+        f"regex {pattern!r} is not in Rust regex syntax ({error}); common differences: "
+        "write {0,3} for {,3}, \\z for \\Z, (?P<name>...) for a named group"
+    )
+
+
+def _utf8() -> Automaton:
+    """Valid UTF-8 (RFC 3629, section 4): no overlong forms, no surrogates, nothing past U+10FFFF."""
+    any_tail = range(0x80, 0xC0)
+    leads = {
+        0xE0: (1, range(0xA0, 0xC0)),
+        0xED: (1, range(0x80, 0xA0)),
+        0xF0: (2, range(0x90, 0xC0)),
+        0xF4: (2, range(0x80, 0x90)),
+    }
+
+    def step(state: tuple[int, range], byte: int) -> tuple[int, range] | None:
+        left, allowed = state
+        if left < 0:
+            if byte < 0x80:
+                return state
+            if 0xC2 <= byte <= 0xF4:
+                return leads.get(byte, (0 if byte < 0xE0 else 1 if byte < 0xF0 else 2, any_tail))
+            return None
+        if byte not in allowed:
+            return None
+        return (left - 1, any_tail if left else range(0))
+
+    return Automaton.build((-1, range(0)), step, lambda state: state[0] < 0)
+
+
+#: Byte strings that are valid UTF-8 (RFC 3629).
+UTF8 = _utf8()

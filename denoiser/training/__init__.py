@@ -1,3 +1,3 @@
-"""Training of small denoisers: corpus, tokenizer, warm start, masked-diffusion objective, checkpoints, export."""
+"""Training of small denoisers: corpus, tokenizer, warm start, objective, checkpoints, export."""
 
 from __future__ import annotations

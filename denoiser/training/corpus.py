@@ -10,7 +10,8 @@ from pathlib import Path
 
 from redraft.denoiser.errors import RedraftError
 
-GENRES = ("story", "tale", "review", "customer", "casual", "formal", "plain", "scene", "chat", "novel", "none")
+_PASSAGE_GENRES = ("story", "tale", "review", "customer", "casual", "formal", "plain", "scene")
+GENRES = (*_PASSAGE_GENRES, "chat", "novel", "none")
 TONES = ("positive", "negative", "neutral", "none")
 REAL = frozenset({"chat", "novel"})  # real text, mixed in beside the passages
 
@@ -106,10 +107,10 @@ def _files(places: Sequence[Path]) -> list[Path]:
     files: list[Path] = []
     for place in places:
         if not place.exists():
-            raise CorpusError(f"corpus {place}: no such file or folder; give a folder of .txt files or one file")
+            raise CorpusError(f"corpus {place}: no such file or folder; give a folder of .txt files")
         found = [place] if place.is_file() else sorted(place.glob("*.txt"))
         if not found:
-            raise CorpusError(f"corpus {place}: holds no .txt file; put the text there, UTF-8, a passage a line")
+            raise CorpusError(f"corpus {place}: holds no .txt file; put UTF-8 text there, a passage a line")
         files += found
     return files
 

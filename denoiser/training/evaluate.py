@@ -9,14 +9,13 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
-from torch.nn import functional as F  # noqa: N812
-from transformers import BertForMaskedLM
-
 from redraft.denoiser.training.corpus import REAL, Passage
 from redraft.denoiser.training.masking import TAGS, lay_out, logits_at
 from redraft.denoiser.training.rows import CANVAS, Row
 from redraft.denoiser.training.tokenizer import TextCodec
+from torch import Tensor
+from torch.nn import functional as F
+from transformers import BertForMaskedLM
 
 RATES = (0.15, 0.5, 0.9)
 
@@ -37,7 +36,7 @@ Figures = dict[str, dict[str, Figure]]  # source kind -> share masked -> figure
 
 
 def held_out_subset(held: Sequence[Passage], *, limit: int = 300, seed: int = 7) -> list[Passage]:
-    """At most `limit`, two thirds of them passages; chosen by the texts' own order, the same from run to run."""
+    """At most `limit` texts, two thirds of them passages; the same from run to run."""
     groups: dict[bool, list[Passage]] = {True: [], False: []}
     for passage in sorted(held, key=lambda p: p.text):
         groups[passage.genre in REAL].append(passage)
@@ -56,9 +55,7 @@ def evaluate(model: BertForMaskedLM, passages: Sequence[Passage], codec: TextCod
     order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
     for at in range(0, len(order), 32):
         part = order[at : at + 32]
-        rows = [
-            Row(codec.genres[passages[i].genre], codec.tones[passages[i].tone], tuple(ids[i]), False) for i in part
-        ]
+        rows = [_row(passages[i], ids[i], codec) for i in part]
         width = min(CANVAS, max(map(len, rows)) + 1)
         full = torch.from_numpy(lay_out(rows, width, codec))
         lengths = torch.tensor([min(len(row) + 1, width) for row in rows])
@@ -72,13 +69,19 @@ def evaluate(model: BertForMaskedLM, passages: Sequence[Passage], codec: TextCod
                 genre = passages[index].genre
                 kind = genre if genre in REAL else "passages"
                 mine = row_of == i
-                sums[kind, f"{rate:.2f}"] += (float(losses[mine].sum()), float(right[mine].sum()), int(mine.sum()))
+                sums[kind, f"{rate:.2f}"] += [
+                    float(x) for x in (losses[mine].sum(), right[mine].sum(), mine.sum())
+                ]
     model.train()
     figures: Figures = defaultdict(dict)
     for (kind, rate_name), (loss, right_count, count) in sorted(sums.items()):
         seen = max(1.0, count)
         figures[kind][rate_name] = Figure(round(loss / seen, 4), round(right_count / seen, 4), int(count))
     return dict(figures)
+
+
+def _row(passage: Passage, ids: Sequence[int], codec: TextCodec) -> Row:
+    return Row(codec.genres[passage.genre], codec.tones[passage.tone], tuple(ids), passage.genre in REAL)
 
 
 def _score(model: BertForMaskedLM, full: Tensor, hidden: Tensor, codec: TextCodec) -> tuple[Tensor, Tensor]:

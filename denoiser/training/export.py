@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
-from transformers import BertForMaskedLM
-
 from redraft.denoiser.training.evaluate import Figures
 from redraft.denoiser.training.rows import CANVAS
 from redraft.denoiser.training.tokenizer import EOS, MASK, PAD, TextCodec
+from safetensors.torch import save_file
+from transformers import BertForMaskedLM
 
 FORMAT = 1
 DECODING: dict[str, Any] = {"steps": 24, "selection": "random", "temperature": 0.8, "top_p": 1.0}
@@ -28,7 +27,7 @@ def export(
     training: Mapping[str, Any] | None = None,
     decoding: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Write config.json, model.safetensors (fp16), tokenizer files, redraft.json and figures.json into `folder`."""
+    """Write config.json, model.safetensors (fp16), the tokenizer, redraft.json and figures.json."""
     folder.mkdir(parents=True, exist_ok=True)
     tied = {"cls.predictions.decoder.weight", "cls.predictions.decoder.bias"}
     weights = {
@@ -61,7 +60,8 @@ def export(
     _write(folder / "redraft.json", card(codec, decoding or DECODING))
     figures = {
         "held_out": {
-            kind: {rate: f.as_dict() for rate, f in by_rate.items()} for kind, by_rate in (held_out or {}).items()
+            kind: {rate: figure.as_dict() for rate, figure in by_rate.items()}
+            for kind, by_rate in (held_out or {}).items()
         },
         "training": dict(training or {}),
     }
@@ -70,7 +70,7 @@ def export(
 
 
 def card(codec: TextCodec, decoding: Mapping[str, Any]) -> dict[str, Any]:
-    """What inference must know beyond the model: layout `[genre][tone] canvas`, special ids, decoding defaults."""
+    """What inference must know beyond the model: layout, special ids, decoding defaults."""
     return {
         "format": FORMAT,
         "noise": "absorbing",

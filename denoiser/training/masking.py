@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
-from torch.nn import functional as F  # noqa: N812
-from transformers import BertForMaskedLM
-
 from redraft.denoiser.training.rows import Row
 from redraft.denoiser.training.tokenizer import TextCodec
+from torch import Tensor, nn
+from torch.nn import functional as F
+from transformers import BertForMaskedLM
 
+Head = Callable[[nn.Module, Tensor, Tensor, Tensor], Tensor]
 TAGS = 2  # genre and tone stand before the canvas
 
 
 @dataclass(frozen=True)
 class Masking:
-    """Shares of rows masked in spans and of rows that keep a prompt; what a padding position weighs in the loss."""
+    """Shares of rows masked in spans and of rows that keep a prompt; the weight of padding in the loss."""
 
     spans: float = 0.15
     span_length: float = 5.0
@@ -30,7 +30,7 @@ class Masking:
 
 @dataclass(frozen=True)
 class Batch:
-    """`inputs` [B, 2 + W] with holes; the positions to score, flat, with their targets and weights, each [M]."""
+    """`inputs` [B, 2 + W] with holes; the flat positions to score, their targets and weights, each [M]."""
 
     inputs: Tensor
     places: Tensor
@@ -86,11 +86,17 @@ def logits_at(model: BertForMaskedLM, inputs: Tensor, places: Tensor) -> Tensor:
     return model.cls(hidden.flatten(0, 1)[places])
 
 
-def loss_of(model: BertForMaskedLM, batch: Batch) -> Tensor:
+def loss_of(model: BertForMaskedLM, batch: Batch, head: Head | None = None) -> Tensor:
     """Weighted mean cross-entropy of the scored positions."""
-    logits = logits_at(model, batch.inputs, batch.places)
-    losses = F.cross_entropy(logits.float(), batch.targets, reduction="none")
-    return (losses * batch.weights).sum() / batch.weights.sum()
+    head = head or head_loss
+    hidden = model.bert(input_ids=batch.inputs, attention_mask=None).last_hidden_state
+    return head(model.cls, hidden.flatten(0, 1)[batch.places], batch.targets, batch.weights)
+
+
+def head_loss(cls: nn.Module, hidden: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+    """The vocabulary projection and the loss; apart, so that it can be compiled."""
+    losses = F.cross_entropy(cls(hidden).float(), targets, reduction="none")
+    return (losses * weights).sum() / weights.sum()
 
 
 def _by_spans(rng: np.random.Generator, count: int, width: int, length: float) -> np.ndarray:

@@ -1,6 +1,6 @@
 """Which texts come when: an endless, seeded, stateless stream of rows grouped into batches by length.
 
-Pool k and everything in it is a function of (seed, k, corpus) alone, so the position in the data is two integers.
+Pool k is a function of (seed, k, corpus) alone, so the position in the data is two integers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-
 from redraft.denoiser.training.corpus import REAL, Passage
 from redraft.denoiser.training.tokenizer import TextCodec
 
@@ -54,7 +53,7 @@ class Position:
 
 
 class RowStream:
-    """Batches of rows. Each source is walked in seeded permutations, so every text of it is seen equally often."""
+    """Batches of rows. Each source is walked in seeded permutations, its texts seen equally often."""
 
     def __init__(
         self, passages: Sequence[Passage], codec: TextCodec, mixture: Mixture, *, tokens: int, seed: int
@@ -95,7 +94,7 @@ class RowStream:
         return [plan[i] for i in rng.permutation(len(plan))]
 
     def _fit(self, lengths: Sequence[int], rng: np.random.Generator) -> tuple[int, int]:
-        """(rows, canvas width) of the next batch: longest row + EOS + slack, a quarter of them with much slack."""
+        """(rows, canvas width) of the next batch: longest row + EOS + slack, much of it in a quarter."""
         large = rng.random() < 0.25
         share = rng.random()
         best = (1, min(CANVAS, lengths[0] + 1))
@@ -149,4 +148,5 @@ class RowStream:
         part = {True: mix.real, False: 1 - mix.real}
         if not mass[True] or not mass[False]:
             part = {True: 1.0, False: 1.0}
-        return {s: v / mass[genre_of[s] in REAL] * part[genre_of[s] in REAL] for s, v in sorted(share.items())}
+        scale = {real: part[real] / mass[real] for real in mass if mass[real]}
+        return {s: v * scale[genre_of[s] in REAL] for s, v in sorted(share.items())}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 DECAY_FLOOR = 0.05
@@ -12,9 +12,9 @@ DECAY_FILE = "decay-now"
 
 @dataclass(frozen=True)
 class Budget:
-    """How long to train: a wall-clock end (seconds since the epoch) or a number of steps, the rest spent decaying.
+    """How long to train, and how much of the end is spent decaying.
 
-    `end` and `decay` are in seconds where `timed`, in steps otherwise.
+    Where `timed`, `end` is in seconds since the epoch and `decay` in seconds; otherwise both are in steps.
     """
 
     end: float
@@ -55,7 +55,7 @@ class Budget:
         return moment >= self.end
 
     def hurried(self, folder: Path, now: float) -> Budget:
-        """Decay at once over the minutes in the folder's `decay-now` file, if there is one; the file is taken away."""
+        """Decay at once, over the minutes in the folder's `decay-now` file, if any; it is removed."""
         file = folder / DECAY_FILE
         if not file.exists():
             return self
@@ -69,11 +69,11 @@ class Budget:
 
 @dataclass(frozen=True)
 class Rate:
-    """Learning rate: linear warm-up over `warmup` steps, `peak`, then 1 - 0.95 sqrt(share of the decay done)."""
+    """Learning rate: linear warm-up over `warmup` steps, `peak`, then * 1 - 0.95 sqrt(share decayed)."""
 
     peak: float
     warmup: int = 200
-    floor: float = field(default=DECAY_FLOOR)
+    floor: float = DECAY_FLOOR
 
     def at(self, step: int, budget: Budget, moment: float) -> float:
         rate = self.peak * min(1.0, (step + 1) / max(1, self.warmup))

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from transformers import BertConfig, BertForMaskedLM
-
 from redraft.denoiser.training.rows import Position
+from torch import nn
+from transformers import BertConfig, BertForMaskedLM
 
 LAST = "checkpoint.pt"
 BEFORE_DECAY = "pre-decay.pt"
@@ -53,7 +52,7 @@ class Run:
     step: int = 0
     tokens: int = 0
     seconds: float = 0.0
-    position: Position = Position()
+    position: Position = field(default_factory=Position)
 
     def save(self, file: Path) -> None:
         state = {

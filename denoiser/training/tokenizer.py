@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
-
 from redraft.denoiser.training.corpus import GENRES, REAL, TONES, Passage
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 PAD, EOS, MASK = "<pad>", "<eos>", "<mask>"
 SPECIALS = (
@@ -82,7 +81,7 @@ class TextCodec:
 
 
 def train_tokenizer(passages: Sequence[Passage], *, size: int = VOCABULARY, seed: int = 0) -> TextCodec:
-    """BPE of `size` entries, all 256 bytes among them; real text is cut to a quarter of the passages' words."""
+    """BPE of `size` entries, all 256 bytes among them; real text is a quarter of the passages' words."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()

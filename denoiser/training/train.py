@@ -1,4 +1,4 @@
-"""One function that trains a denoiser, from nothing, from MiniLM's body or from a release folder, and resumes itself."""
+"""One function that trains a denoiser, from nothing, MiniLM's body or a release, and resumes itself."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import nn
-from transformers import BertForMaskedLM
-
 from redraft.denoiser.training.corpus import MIN_WORDS, Corpus, Passage, read_corpus
 from redraft.denoiser.training.evaluate import Figures, evaluate, held_out_subset, samples
 from redraft.denoiser.training.export import export
-from redraft.denoiser.training.masking import Masking, loss_of, mask_batch
+from redraft.denoiser.training.masking import Batch, Head, Masking, head_loss, loss_of, mask_batch
 from redraft.denoiser.training.rows import Mixture, RowStream
 from redraft.denoiser.training.schedule import Budget, Rate
 from redraft.denoiser.training.state import BEFORE_DECAY, LAST, Ema, Run, adamw
+from redraft.denoiser.training.threads import Governor
 from redraft.denoiser.training.tokenizer import VOCABULARY, TextCodec, train_tokenizer
 from redraft.denoiser.training.transplant import config_for, fresh, set_unigram_bias, transplant
+from torch import nn
+from transformers import BertForMaskedLM
 
 TOKENIZER = "tokenizer.json"
 _SAMPLED = (
@@ -44,6 +44,8 @@ class Settings:
     tokens: int = 2048
     seed: int = 0
     bf16: bool = True
+    compile: bool = False  # needs a C++ compiler; a third faster after half a minute of compiling
+    share_cores: bool = False  # fewer threads while other processes are busy
     mixture: Mixture = field(default_factory=Mixture)
     masking: Masking = field(default_factory=Masking)
     vocabulary: int = VOCABULARY
@@ -87,11 +89,13 @@ def train(
     body: Path | None = None,
     settings: Settings | None = None,
     progress: Callable[[Progress], None] | None = None,
-) -> Path:
+    stop: Callable[[], bool] | None = None,
+) -> Path | None:
     """Train on the text in `corpus`, keep the run in `out`, return the release folder `out/release`.
 
-    start_from: a release folder to fine-tune (its tokenizer is kept). body: a MiniLM folder to warm-start from.
+    start_from: a release folder to fine-tune (its tokenizer is kept). body: a MiniLM folder to start from.
     Neither: from nothing. If `out` holds a checkpoint the run goes on from it, with the corpus as it is now.
+    stop: asked before each step; once true, the run is saved and None is returned.
     A file `decay-now` in `out`, holding minutes, makes the run decay at once and end.
     Raises CorpusError if the corpus is unreadable or too small.
     """
@@ -100,7 +104,8 @@ def train(
     out.mkdir(parents=True, exist_ok=True)
     codec = _codec(text, out, start_from, settings)
     run = _begin(text, codec, out, start_from, body, settings)
-    return _Trainer(text, codec, run, out, budget, settings, progress or (lambda _: None)).go()
+    trainer = _Trainer(text, codec, run, out, budget, settings, progress or (lambda _: None))
+    return trainer.go(stop or (lambda: False))
 
 
 def _codec(text: Corpus, out: Path, start_from: Path | None, settings: Settings) -> TextCodec:
@@ -121,9 +126,8 @@ def _begin(
     elif body:
         model = transplant(codec, body, seed=settings.seed)
     else:
-        shape = config_for(
-            codec, layers=settings.layers, width=settings.width, heads=settings.heads, inner=4 * settings.width
-        )
+        width = settings.width
+        shape = config_for(codec, layers=settings.layers, width=width, heads=settings.heads, inner=4 * width)
         model = fresh(codec, shape, seed=settings.seed)
     if not start_from:
         set_unigram_bias(model, _counts(text, codec))
@@ -159,23 +163,35 @@ class _Trainer:
     ) -> None:
         self.codec, self.run, self.out, self.settings, self.progress = codec, run, out, settings, progress
         self.budget = budget
-        self.stream = RowStream(text.train, codec, settings.mixture, tokens=settings.tokens, seed=settings.seed)
+        self.stream = RowStream(
+            text.train, codec, settings.mixture, tokens=settings.tokens, seed=settings.seed
+        )
         self.held: list[Passage] = held_out_subset(text.held)
         self.rate = Rate(settings.peak, settings.warmup)
         self.began = self._moment()
         self.decaying = (out / BEFORE_DECAY).exists() and self.budget.decays(self.began)
         self.words = text.words
         self.losses: list[float] = []
+        self.head: Head = head_loss
+        self.governor = Governor(torch.get_num_threads()) if settings.share_cores else None
+        if settings.compile:
+            run.model.bert.encoder.compile(dynamic=True)
+            self.head = torch.compile(head_loss, dynamic=True)
 
-    def go(self) -> Path:
-        self._report(0.0, 0.0, note=f"{self.words} words, {len(self.stream.passages)} texts, step {self.run.step}")
+    def go(self, stop: Callable[[], bool]) -> Path | None:
+        self._report(0.0, 0.0, note=f"{self.words} words, {len(self.stream.passages)} texts")
         saved = reported = time.monotonic()
         evaluated, tokens = reported, self.run.tokens
         for position, rows, width in self.stream.batches(self.run.position):
             moment = self._moment()
             if self.budget.over(moment):
                 break
+            if stop():
+                self.run.save(self.out / LAST)
+                return None
             self._enter_decay(moment)
+            if self.governor:
+                self.governor.tick()
             rate = self.rate.at(self.run.step, self.budget, moment)
             began = time.monotonic()
             rng = np.random.default_rng((self.settings.seed, 3, self.run.step))
@@ -198,13 +214,13 @@ class _Trainer:
                 tokens = self.run.tokens
         return self._finish()
 
-    def _step(self, batch: object, rate: float) -> float:
+    def _step(self, batch: Batch, rate: float) -> float:
         run = self.run
         run.model.train()
         for group in run.optimiser.param_groups:
             group["lr"] = rate
         with torch.autocast("cpu", torch.bfloat16, enabled=self.settings.bf16):
-            loss = loss_of(run.model, batch)  # type: ignore[arg-type]
+            loss = loss_of(run.model, batch, self.head)
         run.optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(run.model.parameters(), self.settings.clip, foreach=True)
@@ -226,14 +242,17 @@ class _Trainer:
         if better:
             self.run.ema.swap(self.run.model)
         figures = {"step": self.run.step, "tokens": self.run.tokens, "seconds": round(self.run.seconds)}
-        release = export(
-            self.run.model, self.codec, self.out / "release", held_out=mean if better else raw, training=figures
-        )
+        held = mean if better else raw
+        release = export(self.run.model, self.codec, self.out / "release", held_out=held, training=figures)
         if better:
             self.run.ema.swap(self.run.model)
         return release
 
     def _evaluate(self, rate: float) -> tuple[Figures, Figures]:
+        with torch.compiler.set_stance("force_eager"):
+            return self._evaluate_eagerly(rate)
+
+    def _evaluate_eagerly(self, rate: float) -> tuple[Figures, Figures]:
         raw = evaluate(self.run.model, self.held, self.codec)
         self.run.ema.swap(self.run.model)
         try:

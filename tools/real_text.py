@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -30,7 +31,29 @@ def novels(folder: Path) -> list[str]:
     subprocess.run(["apt-get", "download", "-qq", "r-cran-janeaustenr"], cwd=folder, check=True, timeout=300)
     package = next(folder.glob("r-cran-janeaustenr_*.deb"))
     subprocess.run(["dpkg-deb", "-x", str(package), str(folder / "austen")], check=True, timeout=60)
-    raise RuntimeError("the texts are an R data file; no reader for it yet")
+    records = next(folder.glob("austen/**/data/Rdata.rdb")).read_bytes()
+    paragraphs = "\n".join(_r_strings(records)).split("\n\n")
+    return [
+        p
+        for p in (_clean(p.replace("_", "")) for p in paragraphs)
+        if 8 <= len(p.split()) <= 80 and p.isascii()
+    ]
+
+
+def _r_strings(records: bytes) -> Iterator[str]:
+    """Strings of an R lazy-load file: each record is 4 bytes of length, then zlib; a string is flags, length, bytes."""
+    at = 0
+    while (start := records.find(b"\x78", at)) >= 0:
+        stream = zlib.decompressobj()
+        try:
+            data = stream.decompress(records[start:])
+        except zlib.error:
+            at = start + 1
+            continue
+        at = len(records) - len(stream.unused_data) if stream.eof else start + 1
+        for found in re.finditer(rb"\x00\x04\x00\x09(?P<length>\x00\x00..)", data, re.DOTALL):
+            length = int.from_bytes(found["length"], "big")
+            yield data[found.end() : found.end() + length].decode("utf-8", "replace")
 
 
 def _messages(node: object) -> Iterator[str]:

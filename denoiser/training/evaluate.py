@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -35,13 +34,11 @@ class Figure:
 Figures = dict[str, dict[str, Figure]]  # source kind -> share masked -> figure
 
 
-def held_out_subset(held: Sequence[Passage], *, limit: int = 300, seed: int = 7) -> list[Passage]:
-    """At most `limit` texts, two thirds of them passages; the same from run to run."""
+def held_out_subset(held: Sequence[Passage], *, limit: int = 300) -> list[Passage]:
+    """At most `limit` texts, two thirds of them passages, in the order of their hashes."""
     groups: dict[bool, list[Passage]] = {True: [], False: []}
-    for passage in sorted(held, key=lambda p: p.text):
+    for passage in sorted(held, key=lambda p: p.key):
         groups[passage.genre in REAL].append(passage)
-    for group in groups.values():
-        random.Random(seed).shuffle(group)
     own = groups[False][: limit * 2 // 3 if groups[True] else limit]
     return own + groups[True][: limit - len(own)]
 
@@ -49,7 +46,7 @@ def held_out_subset(held: Sequence[Passage], *, limit: int = 300, seed: int = 7)
 @torch.inference_mode()
 def evaluate(model: BertForMaskedLM, passages: Sequence[Passage], codec: TextCodec) -> Figures:
     """CE per token and top-1 at each rate, by kind: `passages`, or the genre of real text."""
-    model.eval()
+    model.train(False)
     sums: dict[tuple[str, str], np.ndarray] = defaultdict(lambda: np.zeros(3))
     ids = codec.encode_all([p.text for p in passages])
     order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
@@ -109,7 +106,7 @@ def samples(
     seed: int = 0,
 ) -> list[str]:
     """Plain ancestral unmasking: at each step a random 1/(steps left) of the holes is filled by sampling."""
-    model.eval()
+    model.train(False)
     generator = torch.Generator().manual_seed(seed)
     tokens = torch.full((len(tags), TAGS + width), codec.mask)
     tokens[:, 0] = torch.tensor([codec.genres[genre] for genre, _ in tags])

@@ -36,6 +36,7 @@ def export(
         if name not in tied and value.is_floating_point()
     }
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    (folder / "model.safetensors").chmod(0o644)  # safetensors makes it private
     config = {k: v for k, v in model.config.to_dict().items() if not k.startswith("_")}
     config |= {
         "architectures": ["BertForMaskedLM"],

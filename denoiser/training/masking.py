@@ -83,7 +83,8 @@ def mask_batch(
 def logits_at(model: BertForMaskedLM, inputs: Tensor, places: Tensor) -> Tensor:
     """Logits [M, V] of the flat positions only: the vocabulary projection is half the cost otherwise."""
     hidden = model.bert(input_ids=inputs, attention_mask=None).last_hidden_state
-    return model.cls(hidden.flatten(0, 1)[places])
+    logits: Tensor = model.cls(hidden.flatten(0, 1)[places])
+    return logits
 
 
 def loss_of(model: BertForMaskedLM, batch: Batch, head: Head | None = None) -> Tensor:
@@ -102,7 +103,7 @@ def head_loss(cls: nn.Module, hidden: Tensor, targets: Tensor, weights: Tensor) 
 def _by_spans(rng: np.random.Generator, count: int, width: int, length: float) -> np.ndarray:
     """[count, width] noise that is constant over spans of the mean length, so that whole spans are hidden."""
     starts = rng.random((count, width)) < 1 / length
-    span = np.cumsum(starts, axis=1)
+    span = np.cumsum(starts, axis=1, dtype=np.int64)
     values = rng.random((count, width + 1))
     jitter = rng.random((count, width)) * 1e-6
     return np.take_along_axis(values, span, axis=1) + jitter

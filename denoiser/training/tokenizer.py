@@ -35,9 +35,9 @@ class TextCodec:
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> TextCodec:
         tokenizer.encode_special_tokens = True  # a literal "<mask>" is text
-        ids = {name: tokenizer.token_to_id(name) for name in SPECIALS}
-        missing = [name for name, index in ids.items() if index is None]
-        if missing:
+        vocabulary = tokenizer.get_vocab()
+        ids = {name: vocabulary[name] for name in SPECIALS if name in vocabulary}
+        if missing := [name for name in SPECIALS if name not in ids]:
             raise ValueError(f"tokenizer lacks {missing}; train it with redraft.denoiser.training.tokenizer")
         return cls(
             tokenizer,

@@ -41,7 +41,7 @@ def novels(folder: Path) -> list[str]:
 
 
 def _r_strings(records: bytes) -> Iterator[str]:
-    """Strings of an R lazy-load file: each record is 4 bytes of length, then zlib; a string is flags, length, bytes."""
+    """Strings of an R lazy-load file: records are length and zlib data, strings are flags, length, bytes."""
     at = 0
     while (start := records.find(b"\x78", at)) >= 0:
         stream = zlib.decompressobj()

@@ -18,9 +18,10 @@ from redraft.denoiser.training.export import export
 from redraft.denoiser.training.masking import TAGS, Masking, lay_out, loss_of, mask_batch
 from redraft.denoiser.training.rows import CANVAS, Mixture, Position, Row, RowStream
 from redraft.denoiser.training.schedule import Budget, Rate
+from redraft.denoiser.training.settings import Progress, Settings
 from redraft.denoiser.training.state import LAST, read_state
 from redraft.denoiser.training.tokenizer import SPECIALS, TextCodec, train_tokenizer
-from redraft.denoiser.training.train import Progress, Settings, train
+from redraft.denoiser.training.train import train
 from redraft.denoiser.training.transplant import config_for, fresh
 from tokenizers import pre_tokenizers
 from torch.nn import functional as F

@@ -18,9 +18,10 @@ from redraft.denoiser.training.corpus import read_corpus
 from redraft.denoiser.training.evaluate import Figures, evaluate, held_out_subset
 from redraft.denoiser.training.export import export
 from redraft.denoiser.training.schedule import Budget
+from redraft.denoiser.training.settings import Progress, Settings
 from redraft.denoiser.training.state import LAST, model_in, read_state
 from redraft.denoiser.training.tokenizer import TextCodec
-from redraft.denoiser.training.train import Progress, Settings, train
+from redraft.denoiser.training.train import train
 from redraft.denoiser.training.transplant import find_encoder
 
 

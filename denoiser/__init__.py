@@ -1,0 +1,66 @@
+"""The denoiser, the loop and the contracts that guides are written against."""
+
+from redraft.denoiser.algebra import All, Any, During, Not, Scaled, during
+from redraft.denoiser.automaton import Automaton
+from redraft.denoiser.base import Denoiser
+from redraft.denoiser.canvas import Canvas
+from redraft.denoiser.errors import (
+    InvalidGuideError,
+    RedraftError,
+    UnsatisfiableError,
+    UnsupportedModelError,
+    UnwritableTextError,
+)
+from redraft.denoiser.guide import Bound, Guide, HardGuide, SoftGuide, Span, Verdict
+from redraft.denoiser.load import load
+from redraft.denoiser.noise import Absorbing
+from redraft.denoiser.refine import Refinement, refine
+from redraft.denoiser.result import Result
+from redraft.denoiser.revision import Uncertain
+from redraft.denoiser.selection import Confidence, EntropyBound, LeftToRight, Margin, Random
+from redraft.denoiser.settings import Settings
+from redraft.denoiser.steering import Steering
+from redraft.denoiser.step import Prompt, Scene, Step
+from redraft.denoiser.vocabulary import Vocabulary
+from redraft.denoiser.write import write
+
+__all__ = [
+    "Absorbing",
+    "All",
+    "Any",
+    "Automaton",
+    "Bound",
+    "Canvas",
+    "Confidence",
+    "Denoiser",
+    "During",
+    "EntropyBound",
+    "Guide",
+    "HardGuide",
+    "InvalidGuideError",
+    "LeftToRight",
+    "Margin",
+    "Not",
+    "Prompt",
+    "Random",
+    "RedraftError",
+    "Refinement",
+    "Result",
+    "Scaled",
+    "Scene",
+    "Settings",
+    "SoftGuide",
+    "Span",
+    "Steering",
+    "Step",
+    "Uncertain",
+    "UnsatisfiableError",
+    "UnsupportedModelError",
+    "UnwritableTextError",
+    "Verdict",
+    "Vocabulary",
+    "during",
+    "load",
+    "refine",
+    "write",
+]

@@ -214,5 +214,6 @@ def best_tokens(segments: Segments, log_p: Tensor) -> tuple[Tensor, Tensor]:
         top = shown.amax(-1)
         among = token[:, segments.by_class.clamp_min(0)]
         values.append(clean(top))
-        tokens.append(torch.where(shown == top[..., None], among, never).amin(-1))
+        own = (shown == top[..., None]) & (segments.by_class >= 0)
+        tokens.append(torch.where(own, among, never).amin(-1))
     return torch.cat(values), torch.cat(tokens)

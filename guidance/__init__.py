@@ -1,0 +1,30 @@
+"""The guides that ship with Redraft."""
+
+from redraft.denoiser.algebra import All, Any, During, Not, Scaled, during
+from redraft.guidance.bias import Bias
+from redraft.guidance.forbid import Forbid
+from redraft.guidance.infill import Infill
+from redraft.guidance.keywords import Keywords
+from redraft.guidance.pattern import Pattern
+from redraft.guidance.repetition import Repetition
+from redraft.guidance.sentences import Sentences
+from redraft.guidance.tokens import Tokens
+from redraft.guidance.words import Words
+
+__all__ = [
+    "All",
+    "Any",
+    "Bias",
+    "During",
+    "Forbid",
+    "Infill",
+    "Keywords",
+    "Not",
+    "Pattern",
+    "Repetition",
+    "Scaled",
+    "Sentences",
+    "Tokens",
+    "Words",
+    "during",
+]

@@ -1,0 +1,78 @@
+"""Find the adapter for a model by what its folder or its config says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from redraft.denoiser.base import Denoiser
+from redraft.denoiser.errors import UnsupportedModelError
+
+
+def load(
+    model: str | Path = "embedded",
+    *,
+    device: str | torch.device = "cpu",
+    dtype: torch.dtype = torch.float32,
+    trust_remote_code: bool = False,
+) -> Denoiser:
+    """The denoiser of a name or folder: "embedded", a folder of `redraft train`, or any masked language model.
+
+    Raises `UnsupportedModelError` for a model that no adapter serves (an autoregressive one, say) and where
+    the name is no folder and cannot be fetched.
+    """
+    try:
+        device = torch.device(device)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise UnsupportedModelError(f"device {str(device)!r} is not to be had here: {error}") from error
+    if str(model) == "embedded":
+        from redraft.denoiser.models.embedded import HOME, load_folder
+
+        return load_folder(HOME, device, dtype)
+    folder = Path(model)
+    if (folder / "redraft.json").is_file():
+        from redraft.denoiser.models.embedded import load_folder
+
+        return load_folder(folder, device, dtype)
+    return _masked_lm(str(model), device, dtype, trust_remote_code)
+
+
+def _masked_lm(name: str, device: torch.device, dtype: torch.dtype, trust: bool) -> Denoiser:
+    from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer
+    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
+
+    from redraft.denoiser.models.masked_lm import MaskedLM
+    from redraft.denoiser.vocabulary import Vocabulary
+
+    try:
+        config = AutoConfig.from_pretrained(name, trust_remote_code=trust)
+    except (OSError, ValueError) as error:
+        raise UnsupportedModelError(
+            f"{name!r} is neither 'embedded', nor a folder with a model, nor a name that can be fetched: {error}"
+        ) from error
+    kind = getattr(config, "model_type", "?")
+    heads = [str(head) for head in getattr(config, "architectures", None) or []]
+    causal = any("CausalLM" in head or "LMHead" in head for head in heads) or bool(getattr(config, "is_decoder", False))
+    if kind not in MODEL_FOR_MASKED_LM_MAPPING_NAMES or causal:
+        raise UnsupportedModelError(
+            f"{name!r} is a {kind!r} model ({', '.join(heads) or 'no architecture named'}), which Redraft has no "
+            "adapter for: use 'embedded', a folder of `redraft train`, or a masked language model "
+            f"({', '.join(sorted(MODEL_FOR_MASKED_LM_MAPPING_NAMES)[:8])}, ...)"
+        )
+    tokenizer: Any = AutoTokenizer.from_pretrained(name, trust_remote_code=trust)
+    if getattr(tokenizer, "backend_tokenizer", None) is None:
+        raise UnsupportedModelError(f"{name!r} has no fast tokenizer, so its tokens' bytes are not known: convert it")
+    network: Any = AutoModelForMaskedLM.from_pretrained(name, dtype=dtype, trust_remote_code=trust)
+    vocabulary = Vocabulary.from_tokenizer(
+        tokenizer.backend_tokenizer, mask_id=tokenizer.mask_token_id, size=int(config.vocab_size)
+    )
+    before = [t for t in (tokenizer.cls_token_id if tokenizer.cls_token_id is not None else tokenizer.bos_token_id,) if t is not None]
+    after = [t for t in (tokenizer.sep_token_id if tokenizer.sep_token_id is not None else tokenizer.eos_token_id,) if t is not None]
+    positions = int(getattr(config, "max_position_embeddings", 512))
+    pad = getattr(config, "pad_token_id", None)
+    if kind in ("roberta", "xlm-roberta", "camembert") and pad is not None:
+        positions -= int(pad) + 1  # their position ids start behind the padding id
+    return MaskedLM(network.to(device), vocabulary, name=name, before=before, after=after, max_positions=positions)

@@ -1,0 +1,1 @@
+"""Adapters: one model family a file; nothing outside knows a family's quirks."""

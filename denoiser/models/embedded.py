@@ -1,0 +1,63 @@
+"""The denoiser that ships inside the package, and any folder that `redraft train` wrote."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+import torch
+from torch import Tensor
+
+from redraft.denoiser.errors import UnsupportedModelError
+from redraft.denoiser.models.masked_lm import MaskedLM
+from redraft.denoiser.settings import Settings
+from redraft.denoiser.step import Prompt
+from redraft.denoiser.vocabulary import Vocabulary
+
+FORMAT = 1
+HOME = Path(__file__).resolve().parent.parent / "embedded"
+
+
+class Embedded(MaskedLM):
+    """A small BERT-shaped diffusion model: `[genre] [tone] prompt canvas`, EOS then padding to the end.
+
+    `conditions` has the kinds "genre" and "tone"; a kind that is not given is the tag "none".
+    """
+
+    def __init__(self, folder: Path, model: Any, tokenizer: tokenizers.Tokenizer, card: Mapping[str, Any]) -> None:
+        special = card["special"]
+        vocabulary = Vocabulary.from_tokenizer(
+            tokenizer, mask_id=special["mask"], eos_id=special["eos"], pad_id=special["pad"], whole_first=True
+        )
+        positions = int(model.config.max_position_embeddings)
+        super().__init__(model, vocabulary, name=folder.name, max_positions=positions)
+        self.folder = folder
+        self.max_length = min(int(card["canvas"]), positions - 2)
+        self.length = int(card.get("length", 48))
+        self.settings = Settings.from_dict(card["decoding"])
+        self._tags: dict[str, dict[str, int]] = {"genre": dict(card["genres"]), "tone": dict(card["tones"])}
+        self.conditions = {kind: tuple(values) for kind, values in self._tags.items()}
+
+    def lead(self, prompt: Prompt) -> Tensor:
+        tags = [self._tags[kind][prompt.condition.get(kind, "none")] for kind in ("genre", "tone")]
+        batch = prompt.tokens.shape[0]
+        head = torch.tensor(tags, dtype=torch.int64, device=prompt.tokens.device).expand(batch, -1)
+        return torch.cat([head, prompt.tokens], dim=1)
+
+
+def load_folder(folder: Path, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32) -> Embedded:
+    """Load a folder that holds config.json, model.safetensors, tokenizer.json and redraft.json."""
+    from transformers import BertForMaskedLM
+
+    card = json.loads((folder / "redraft.json").read_text(encoding="utf-8"))
+    if card.get("format") != FORMAT:
+        raise UnsupportedModelError(
+            f"{folder / 'redraft.json'} has format {card.get('format')!r} and this Redraft reads {FORMAT}: "
+            "make the folder again with `redraft train`"
+        )
+    model = BertForMaskedLM.from_pretrained(folder, dtype=dtype, local_files_only=True)
+    tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    return Embedded(folder, model.to(device), tokenizer, card)

@@ -1,0 +1,30 @@
+"""Random numbers by row, so that a row's text does not depend on its neighbours in the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from redraft.denoiser.errors import InvalidGuideError
+
+
+class Randomness:
+    """One generator a row, seeded by the row's own seed; the same numbers on every device.
+
+    Numbers are drawn on the host and moved, so that a seed means the same text stream everywhere.
+    """
+
+    def __init__(self, seeds: Sequence[int], device: torch.device | str = "cpu") -> None:
+        for seed in seeds:
+            if not 0 <= seed < 2**63:
+                raise InvalidGuideError(f"seed {seed} is out of range: use 0 to 2**63 - 1")
+        self.seeds = tuple(seeds)
+        self.device = torch.device(device)
+        self._rows = [torch.Generator().manual_seed(seed) for seed in seeds]
+
+    def uniform(self, *shape: int) -> Tensor:
+        """[B, *shape] float64 in [0, 1), row b from row b's generator alone."""
+        rows = [torch.rand(shape, generator=row, dtype=torch.float64) for row in self._rows]
+        return torch.stack(rows).to(self.device)

@@ -1,0 +1,114 @@
+"""The loop: propose, steer, draft, commit, reopen. It names no method, model or guide."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from redraft.denoiser.base import Denoiser
+from redraft.denoiser.canvas import Canvas
+from redraft.denoiser.exact import posterior
+from redraft.denoiser.randomness import Randomness
+from redraft.denoiser.selection import Proposal
+from redraft.denoiser.settings import Settings
+from redraft.denoiser.steering import Steering
+from redraft.denoiser.step import Prompt, Step
+from redraft.denoiser.truncate import truncate
+
+SURE = 1.0 - 1e-9  # a posterior this near to 1 leaves no other token
+
+
+@dataclass(frozen=True)
+class Refinement:
+    """What one step did.
+
+    canvas: after it; draft [B, L]: the whole text as it would be if all were accepted now; committed,
+    reopened [B, L] bool; pressure [B]: -log Z in nats, how much the hard guides fight the denoiser;
+    denoiser_ms, guidance_ms: where the time went.
+    """
+
+    step: Step
+    canvas: Canvas
+    draft: Tensor
+    committed: Tensor
+    reopened: Tensor
+    pressure: Tensor
+    denoiser_ms: float
+    guidance_ms: float
+
+
+def refine(
+    denoiser: Denoiser,
+    canvas: Canvas,
+    steering: Steering,
+    *,
+    prompt: Prompt,
+    settings: Settings,
+    random: Randomness,
+) -> Iterator[Refinement]:
+    """Refine a canvas until nothing is open, one `Refinement` a step; stop early by leaving the loop.
+
+    The draft of every step is a word of the language that agrees with all that is committed, so whatever
+    subset is committed the rest of it still completes the canvas: the final canvas is in the language.
+    """
+    batch, length = canvas.tokens.shape
+    for index in range(settings.steps):
+        begin = time.perf_counter()
+        logits = denoiser(canvas, prompt)
+        thought = time.perf_counter()
+        step = Step(index, settings.steps, canvas, logits, prompt, denoiser, random)
+        log_p = _steered(step, steering, settings)
+        beliefs = posterior(steering.language, log_p, canvas.tokens, canvas.open)
+        uniform = random.uniform(length, 4)
+        draft = beliefs.sample(uniform[..., :2]) if settings.temperature > 0 else beliefs.best()
+        confidence = beliefs.confidence(draft)
+        forced = canvas.open & (confidence > SURE)
+        free = canvas.open & ~forced
+        quota = -(-free.sum(-1) // (settings.steps - index))
+        chosen = settings.selection(Proposal(step, draft, confidence, free, quota, uniform[..., 2])) | forced
+        anchors = steering.anchors(step, draft, confidence)
+        chosen = chosen if anchors is None else chosen | anchors
+        after = canvas.commit(draft, chosen, confidence)
+        reopened = _reopened(step, after, steering, settings, uniform[..., 3])
+        after = after.reopen(reopened, denoiser.noise.fill)
+        done = time.perf_counter()
+        yield Refinement(
+            step=step,
+            canvas=after,
+            draft=draft,
+            committed=chosen & canvas.open,
+            reopened=reopened,
+            pressure=-beliefs.log_z,
+            denoiser_ms=1e3 * (thought - begin),
+            guidance_ms=1e3 * (done - thought),
+        )
+        canvas = after
+        if not bool(canvas.open.any()):
+            return
+
+
+def _steered(step: Step, steering: Steering, settings: Settings) -> Tensor:
+    """[B, L, V] guided, truncated log-probabilities."""
+    log_p = (step.logits / settings.temperature if settings.temperature > 0 else step.logits).log_softmax(-1)
+    bias = steering.bias(step)
+    if bias is not None:
+        log_p = (log_p + bias).log_softmax(-1)
+    if settings.temperature > 0:
+        kept = {"top_k": settings.top_k, "top_p": settings.top_p, "min_p": settings.min_p}
+        log_p = truncate(log_p, step.canvas.open, **kept, language=steering.language)
+    return log_p
+
+
+def _reopened(step: Step, after: Canvas, steering: Steering, settings: Settings, uniform: Tensor) -> Tensor:
+    """bool [B, L]: what to reopen now; never in the last step, never in a row that is finished, never a pin."""
+    nothing = torch.zeros_like(after.open)
+    if step.index + 1 >= step.steps:
+        return nothing
+    mark = nothing if settings.revision is None else settings.revision(step, after, uniform)
+    wish = steering.revise(step)
+    mark = mark if wish is None else mark | wish
+    return mark & after.open.any(-1, keepdim=True) & ~after.pinned & ~after.open

@@ -1,0 +1,8 @@
+"""Revision policies: which committed positions to reopen at a step."""
+
+from redraft.denoiser.revision.base import Revision
+from redraft.denoiser.revision.uncertain import Uncertain
+
+REVISIONS: dict[str, type[Revision]] = {policy.name: policy for policy in (Uncertain,)}
+
+__all__ = ["REVISIONS", "Revision", "Uncertain"]

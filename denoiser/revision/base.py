@@ -1,0 +1,20 @@
+"""Which committed positions to reopen at a step."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from torch import Tensor
+
+from redraft.denoiser.canvas import Canvas
+from redraft.denoiser.step import Step
+
+
+class Revision(ABC):
+    """Reopening (remasking). A policy is stateless; pins are never reopened whatever it returns."""
+
+    name: str
+
+    @abstractmethod
+    def __call__(self, step: Step, canvas: Canvas, uniform: Tensor) -> Tensor:
+        """bool [B, L]: positions of `canvas` (after this step's commits) to reopen; uniform [B, L] in [0, 1)."""

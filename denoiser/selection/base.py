@@ -1,0 +1,59 @@
+"""What a selection policy sees and returns."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from redraft.denoiser.step import Step
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A joint draft and how sure it is.
+
+    draft [B, L] int64; confidence [B, L]: exact posterior marginal of each drafted token, 1 at committed
+    positions; free [B, L] bool: open and not certain (posterior 1, as where the language forces a token); quota [B] int64: how many free
+    positions the budget would commit now; uniform [B, L] float64 in [0, 1): this step's own randomness.
+    """
+
+    step: Step
+    draft: Tensor
+    confidence: Tensor
+    free: Tensor
+    quota: Tensor
+    uniform: Tensor
+
+    @cached_property
+    def entropy(self) -> Tensor:
+        """[B, L] nats: entropy of the denoiser's own distribution, before temperature and guidance."""
+        log_p = self.step.logits.log_softmax(-1)
+        return -(log_p.exp() * log_p.clamp_min(-1e4)).sum(-1)
+
+    @cached_property
+    def margin(self) -> Tensor:
+        """[B, L]: probability of the best token minus the second best, in the denoiser's own distribution."""
+        best = self.step.logits.softmax(-1).topk(2, dim=-1).values
+        return best[..., 0] - best[..., 1]
+
+
+class Selection(ABC):
+    """Which open positions to commit at a step. A policy is stateless; the same object serves many runs."""
+
+    name: str
+
+    @abstractmethod
+    def __call__(self, proposal: Proposal) -> Tensor:
+        """bool [B, L]: positions to commit, within `proposal.free`; at least one in a row that has any."""
+
+
+def highest(score: Tensor, free: Tensor, count: Tensor) -> Tensor:
+    """bool [B, L]: in each row the `count[b]` free positions of highest score; ties go to the left."""
+    score = torch.where(free, score.double(), -torch.inf)
+    order = score.argsort(dim=-1, descending=True, stable=True)
+    rank = torch.empty_like(order).scatter_(-1, order, torch.arange(order.shape[-1], device=order.device).expand_as(order))
+    return free & (rank < count[:, None])

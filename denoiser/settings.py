@@ -1,0 +1,94 @@
+"""How to refine: everything about a run that is not what is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, TypeVar
+
+from redraft.denoiser.errors import InvalidGuideError
+from redraft.denoiser.revision import REVISIONS, Revision
+from redraft.denoiser.selection import SELECTIONS, Random, Selection
+
+Policy = TypeVar("Policy")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Steps, order and sampling of a run; a denoiser brings its own defaults.
+
+    steps >= 1: most forward passes a text may take; temperature >= 0 (0: greedy, the most probable joint
+    draft); top_k >= 1 and top_p, min_p in (0, 1]: truncation of each position's distribution, None: off.
+    """
+
+    steps: int = 24
+    selection: Selection = field(default_factory=Random)
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    revision: Revision | None = None
+
+    def __post_init__(self) -> None:
+        _whole("steps", self.steps, 1)
+        if not 0 <= self.temperature < float("inf"):
+            raise InvalidGuideError(f"temperature is {self.temperature}: use a finite number from 0 (greedy)")
+        if self.top_k is not None:
+            _whole("top_k", self.top_k, 1)
+        for name in ("top_p", "min_p"):
+            share = getattr(self, name)
+            if share is not None and not 0 < share <= 1:
+                raise InvalidGuideError(f"{name} is {share}: use a share above 0, at most 1, or None for off")
+        if not isinstance(self.selection, Selection):
+            raise InvalidGuideError(f"selection is {self.selection!r}: use a Selection such as Random()")
+        if self.revision is not None and not isinstance(self.revision, Revision):
+            raise InvalidGuideError(f"revision is {self.revision!r}: use a Revision such as Uncertain(), or None")
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Settings:
+        """Settings from plain values, as a model's folder or a recipe holds them.
+
+        A policy is its name ("random") or a table {"name": "confidence", "noise": 0.5}.
+        """
+        values = dict(values)
+        unknown = set(values) - set(cls.__dataclass_fields__)
+        if unknown:
+            raise InvalidGuideError(
+                f"unknown setting {sorted(unknown)[0]!r}: use one of {', '.join(cls.__dataclass_fields__)}"
+            )
+        if "selection" in values:
+            values["selection"] = _policy("selection", values["selection"], SELECTIONS)
+        if values.get("revision") is not None:
+            values["revision"] = _policy("revision", values["revision"], REVISIONS)
+        return cls(**values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values that `from_dict` turns back into equal settings; what is None is left out."""
+        plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        for name in ("selection", "revision"):
+            if plain[name] is not None:
+                plain[name] = {"name": plain[name].name} | asdict(plain[name])
+        return {name: value for name, value in plain.items() if value is not None}
+
+    def override(self, **changes: Any) -> Settings:
+        """These settings with the changes that are not None."""
+        return replace(self, **{name: value for name, value in changes.items() if value is not None})
+
+
+def _whole(name: str, value: int, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InvalidGuideError(f"{name} is {value!r}: use a whole number from {least}")
+
+
+def _policy(what: str, value: Any, known: Mapping[str, type[Policy]]) -> Policy:
+    table = {"name": value} if isinstance(value, str) else value
+    if not isinstance(table, Mapping):
+        return value  # already a policy; the constructor checks its type
+    table = dict(table)
+    name = table.pop("name", None)
+    if name not in known:
+        raise InvalidGuideError(f"{what} is {name!r}: use one of {', '.join(sorted(known))}")
+    try:
+        return known[name](**table)
+    except TypeError as error:
+        raise InvalidGuideError(f"{what} {name}: {error}") from error

@@ -1,0 +1,203 @@
+"""All guides of a run, bound to one scene: one language, one summed bias, every early error."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import time
+from collections.abc import Callable, Sequence
+from functools import lru_cache, reduce
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from redraft.denoiser.automaton import Automaton
+from redraft.denoiser.ending import with_eos
+from redraft.denoiser.errors import InvalidGuideError, UnsatisfiableError
+from redraft.denoiser.exact import Language
+from redraft.denoiser.guide import Bound, Guide, Verdict
+from redraft.denoiser.lift import lift
+from redraft.denoiser.regex import UTF8
+from redraft.denoiser.step import Scene, Step
+from redraft.denoiser.vocabulary import Vocabulary
+
+T = TypeVar("T")
+
+
+class Steering:
+    """The guides of one run, bound.
+
+    Binding raises `UnsatisfiableError` where no canvas of the scene's length satisfies all of them, and
+    `InvalidGuideError` where a guide's hooks do not have the host's signatures. `seconds` adds up the time
+    spent in each guide's hooks, by the guide's text.
+    """
+
+    def __init__(self, guides: Sequence[Guide], scene: Scene) -> None:
+        self.scene = scene
+        self.seconds: dict[str, float] = {str(guide): 0.0 for guide in guides}
+        self.bound = [self._timed(guide, lambda g=guide: g.bind(scene)) for guide in guides]  # type: ignore[misc]
+        for bound in self.bound:
+            _check_hooks(bound)
+        self.automaton = self._intersect()
+        self.language = Language.of([self.automaton], [0] * scene.batch, scene.device)
+
+    def bias(self, step: Step) -> Tensor | None:
+        """The guides' summed bias, broadcastable to [B, L, V], or None."""
+        total: Tensor | None = None
+        for bound in self.bound:
+            bias = self._timed(bound.guide, lambda b=bound: b.bias(step))  # type: ignore[misc]
+            if bias is not None:
+                _check_bias(bound.guide, bias, step.logits)
+                total = bias if total is None else total + bias
+        return total
+
+    def anchors(self, step: Step, draft: Tensor, confidence: Tensor) -> Tensor | None:
+        """bool [B, L]: drafted positions that some guide wants committed now, or None."""
+        return self._any(lambda b: b.anchors(step, draft, confidence), "anchors", step)
+
+    def revise(self, step: Step) -> Tensor | None:
+        """bool [B, L]: committed positions that some guide wants reopened, or None."""
+        return self._any(lambda b: b.revise(step), "revise", step)
+
+    def check(self, text: str, tokens: Sequence[int]) -> list[Verdict]:
+        """Every guide's verdict on a decoded text (and its tokens), in the order given."""
+        return [bound.check(text, tokens) for bound in self.bound]
+
+    def _any(self, hook: Callable[[Bound], Tensor | None], name: str, step: Step) -> Tensor | None:
+        total: Tensor | None = None
+        for bound in self.bound:
+            mark = self._timed(bound.guide, lambda b=bound: hook(b))  # type: ignore[misc]
+            if mark is not None:
+                if mark.dtype != torch.bool or mark.shape != step.canvas.open.shape:
+                    raise InvalidGuideError(
+                        f"{bound.guide}: {name} returned {mark.dtype} {tuple(mark.shape)}, "
+                        f"not bool {tuple(step.canvas.open.shape)}"
+                    )
+                total = mark if total is None else total | mark
+        return total
+
+    def _timed(self, guide: Guide, call: Callable[[], T]) -> T:
+        begin = time.perf_counter()
+        try:
+            return call()
+        finally:
+            self.seconds[str(guide)] += time.perf_counter() - begin
+
+    def _intersect(self) -> Automaton:
+        named = [(str(b.guide), a) for b in self.bound if (a := b.language()) is not None]
+        size = len(self.scene.vocabulary)
+        for name, automaton in named:
+            if automaton.symbols != size:
+                raise InvalidGuideError(
+                    f"{name}: its language has {automaton.symbols} symbols and the vocabulary {size}: "
+                    "build it over scene.vocabulary"
+                )
+        return joint_language(named, self.scene)
+
+
+def joint_language(named: Sequence[tuple[str, Automaton]], scene: Scene) -> Automaton:
+    """The language of canvases that all named languages allow; raises `UnsatisfiableError` where it is empty."""
+    automata = [automaton for _, automaton in named]
+    for base in writable(scene.vocabulary):
+        language = _on_canvas(_meet([base, *automata]), scene)
+        if _fits(language, scene.length):
+            return language
+    conflict = _smallest_conflict(automata, scene)
+    names = [named[k][0] for k in conflict]
+    least = _meet([base, *(automata[k] for k in conflict)]).shortest()
+    needed = None if least is None or least + scene.ending <= scene.length else least + scene.ending
+    raise UnsatisfiableError(_contradiction(names, needed, scene.length), conflict=names, needed=needed)
+
+
+@lru_cache(maxsize=8)
+def writable(vocabulary: Vocabulary) -> tuple[Automaton, ...]:
+    """Token sequences whose decoded text is valid UTF-8; where the vocabulary asks for it, first those of
+    tokens that are whole characters."""
+    everything = lift(UTF8, vocabulary.token_bytes, vocabulary.prefix)
+    if not vocabulary.whole_first:
+        return (everything,)
+    broken = np.array([not _is_whole(raw) for raw in vocabulary.token_bytes])
+    whole = Automaton(broken.astype(np.int32), np.array([[0, 1], [1, 1]], np.int32), 0, np.array([True, False]))
+    return whole, everything
+
+
+def _is_whole(raw: bytes | None) -> bool:
+    try:
+        return bool(raw) and bool((raw or b"").decode())
+    except UnicodeDecodeError:
+        return False
+
+
+def _on_canvas(text: Automaton, scene: Scene) -> Automaton:
+    vocabulary = scene.vocabulary
+    if vocabulary.eos_id is None:
+        return text
+    return with_eos(text, vocabulary.eos_id, vocabulary.pad_id)
+
+
+def _meet(automata: Sequence[Automaton]) -> Automaton:
+    ordered = sorted(automata, key=lambda a: a.states)
+    return reduce(lambda a, b: (a & b).minimise(), ordered)
+
+
+def _fits(language: Automaton, length: int) -> bool:
+    """Whether the language has a word of exactly `length` symbols."""
+    here = np.array([language.start])
+    for _ in range(length):
+        here = np.unique(language.delta[here])
+    return bool(language.accept[here].any())
+
+
+def _smallest_conflict(automata: Sequence[Automaton], scene: Scene) -> list[int]:
+    """Indices of a smallest set of languages that no text on this scene's canvas satisfies."""
+    base = writable(scene.vocabulary)[-1]
+
+    def impossible(subset: Sequence[int]) -> bool:
+        return not _fits(_on_canvas(_meet([base, *(automata[k] for k in subset)]), scene), scene.length)
+
+    everything = range(len(automata))
+    for size in (1, 2):
+        for subset in itertools.combinations(everything, size):
+            if impossible(subset):
+                return list(subset)
+    kept = list(everything)
+    for k in everything:
+        rest = [other for other in kept if other != k]
+        if impossible(rest):
+            kept = rest
+    return kept
+
+
+def _contradiction(names: Sequence[str], needed: int | None, length: int) -> str:
+    quoted = " and ".join(names) if names else "the text"
+    if needed is not None:
+        return f"{quoted} cannot fit a canvas of {length} tokens: allow at least {needed}"
+    if len(names) == 1:
+        return f"{quoted} allows no text on a canvas of {length} tokens: relax it"
+    return f"{quoted} contradict: no text satisfies {'both' if len(names) == 2 else 'all'}; drop or relax one"
+
+
+def _check_hooks(bound: Bound) -> None:
+    if not isinstance(bound, Bound):
+        raise InvalidGuideError(f"bind returned {bound!r}: return a redraft.denoiser.Bound")
+    for name in ("language", "bias", "anchors", "revise", "check"):
+        ours, theirs = inspect.signature(getattr(Bound, name)), inspect.signature(getattr(type(bound), name))
+        if len(ours.parameters) != len(theirs.parameters):
+            raise InvalidGuideError(
+                f"{bound.guide}: {type(bound).__name__}.{name}{theirs} does not have the host's signature {name}{ours}"
+            )
+
+
+def _check_bias(guide: Guide, bias: Tensor, logits: Tensor) -> None:
+    try:
+        shape = torch.broadcast_shapes(bias.shape, logits.shape)
+    except RuntimeError:
+        shape = bias.shape
+    if shape != logits.shape or not bias.is_floating_point():
+        raise InvalidGuideError(
+            f"{guide}: bias is {bias.dtype} {tuple(bias.shape)}, which does not broadcast to float [B, L, V] = {tuple(logits.shape)}"
+        )
+    if bias.device.type == "cpu" and not bool(bias.isfinite().all()):
+        raise InvalidGuideError(f"{guide}: bias is not finite; use a language to forbid, a finite number to prefer")

@@ -1,0 +1,74 @@
+"""What every hook sees at one step, and the scene a guide is bound to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from redraft.denoiser.canvas import Canvas
+from redraft.denoiser.randomness import Randomness
+from redraft.denoiser.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from redraft.denoiser.base import Denoiser
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What stands before the canvas; never part of it.
+
+    tokens [B, P] int64 and mask [B, P] bool (False: padding, on the left); `text` as the caller gave it;
+    `condition` names the denoiser's own tags, for instance {"genre": "tale"}.
+    """
+
+    tokens: Tensor
+    mask: Tensor
+    text: str = ""
+    condition: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Where a guide is bound: one vocabulary, device, canvas shape [batch, length] and number of steps.
+
+    `ending` is 1 where the denoiser closes a text with an EOS token (it takes one position of the canvas),
+    0 where the text fills the canvas exactly.
+    """
+
+    vocabulary: Vocabulary
+    device: torch.device
+    batch: int
+    length: int
+    steps: int
+    prompt: str = ""
+
+    @property
+    def ending(self) -> int:
+        """Positions of the canvas that are not text: 1 for the EOS token, 0 without one."""
+        return int(self.vocabulary.eos_id is not None)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One refinement step, before anything is committed.
+
+    `index` counts up from 0; `progress` = index / steps in [0, 1); `logits` [B, L, V] float32 are the
+    denoiser's own, before temperature and guidance, -inf at tokens it never writes.
+    """
+
+    index: int
+    steps: int
+    canvas: Canvas
+    logits: Tensor
+    prompt: Prompt
+    denoiser: Denoiser
+    random: Randomness
+
+    @property
+    def progress(self) -> float:
+        """How far the run is, in [0, 1)."""
+        return self.index / self.steps

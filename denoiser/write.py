@@ -1,0 +1,173 @@
+"""Write texts: bind, refine, decode, check."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from redraft.denoiser.base import Denoiser
+from redraft.denoiser.canvas import Canvas
+from redraft.denoiser.errors import InvalidGuideError, UnsatisfiableError
+from redraft.denoiser.guide import Guide
+from redraft.denoiser.randomness import Randomness
+from redraft.denoiser.refine import Refinement, refine
+from redraft.denoiser.result import Commit, Result, Timing
+from redraft.denoiser.settings import Settings
+from redraft.denoiser.steering import Steering
+from redraft.denoiser.step import Scene
+
+
+def write(
+    denoiser: Denoiser,
+    guides: Guide | Sequence[Guide] = (),
+    *,
+    prompt: str = "",
+    samples: int = 1,
+    seed: int | None = None,
+    length: int | None = None,
+    condition: Mapping[str, str] | None = None,
+    batch_size: int = 16,
+    on_step: Callable[[Refinement], object] | None = None,
+    settings: Settings | None = None,
+    **changes: Any,
+) -> list[Result]:
+    """Write `samples` texts under guides; text k has seed `seed + k` and does not depend on the others.
+
+    `length` is the canvas in tokens, the EOS token included; by default what the guides want, within the
+    denoiser's limit. `settings` replaces the denoiser's own; `steps`, `selection`, `temperature`, `top_k`,
+    `top_p`, `min_p` and `revision` change single ones. `on_step` sees every `Refinement`.
+    Raises `UnsatisfiableError`, `InvalidGuideError` or `UnwritableTextError` before any forward pass.
+    """
+    guides = (guides,) if isinstance(guides, Guide) else tuple(guides)
+    for guide in guides:
+        if not isinstance(guide, Guide):
+            raise InvalidGuideError(f"{guide!r} is no guide: pass objects such as Keywords('storm')")
+    unknown = set(changes) - set(Settings.__dataclass_fields__)
+    if unknown:
+        raise TypeError(f"write() has no option {', '.join(sorted(unknown))}")
+    settings = (settings or denoiser.settings).override(**changes)
+    for name, value, most in (("samples", samples, 1_000_000), ("batch_size", batch_size, 4096)):
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+            raise InvalidGuideError(f"{name} is {value!r}: use a whole number from 1 to {most}")
+    seed = secrets.randbits(31) if seed is None else seed
+    Randomness([seed, seed + samples - 1])  # an impossible seed is refused before anything runs
+    limit = denoiser.longest(denoiser.prepare(prompt, 1, condition))
+    if limit < 1:
+        raise InvalidGuideError(f"the prompt of {len(prompt)} characters leaves {denoiser.name} no canvas: shorten it")
+    results: list[Result] = []
+    steering: Steering | None = None
+    for begin in range(0, samples, batch_size):
+        seeds = range(seed + begin, seed + min(begin + batch_size, samples))
+        if steering is None or steering.scene.batch != len(seeds):
+            steering = _bind(denoiser, guides, prompt, len(seeds), length, limit, settings)
+        results += _run(denoiser, steering, guides, prompt, seeds, condition, settings, on_step)
+    return results
+
+
+def _bind(
+    denoiser: Denoiser,
+    guides: tuple[Guide, ...],
+    prompt: str,
+    batch: int,
+    length: int | None,
+    limit: int,
+    settings: Settings,
+) -> Steering:
+    """Bind at the given length, or at the length that the guides want, made longer if that is what they need."""
+
+    def at(tokens: int) -> Steering:
+        return Steering(
+            guides, Scene(denoiser.vocabulary, denoiser.device, batch, tokens, settings.steps, prompt)
+        )
+
+    if length is not None:
+        if isinstance(length, bool) or not isinstance(length, int) or not 1 <= length <= limit:
+            raise InvalidGuideError(
+                f"length is {length!r}: {denoiser.name} writes canvases of 1 to {limit} tokens behind this prompt"
+            )
+        return at(length)
+    rooms = [room for guide in guides if (room := guide.room()) is not None]
+    ending = int(denoiser.vocabulary.eos_id is not None)
+    wanted = min(max(rooms) + ending if rooms else denoiser.length, limit)
+    try:
+        return at(wanted)
+    except UnsatisfiableError as error:
+        if error.needed is None or error.needed > limit:
+            raise
+        return at(min(error.needed + error.needed // 4, limit))
+
+
+def _run(
+    denoiser: Denoiser,
+    steering: Steering,
+    guides: tuple[Guide, ...],
+    prompt: str,
+    seeds: Sequence[int],
+    condition: Mapping[str, str] | None,
+    settings: Settings,
+    on_step: Callable[[Refinement], object] | None,
+) -> list[Result]:
+    begin = time.perf_counter()
+    before = dict(steering.seconds)
+    scene = steering.scene
+    ready = denoiser.prepare(prompt, scene.batch, condition)
+    canvas = Canvas.blank(scene.batch, scene.length, denoiser.noise.fill, denoiser.device)
+    random = Randomness(seeds, denoiser.device)
+    done: list[Refinement] = []
+    for refinement in refine(denoiser, canvas, steering, prompt=ready, settings=settings, random=random):
+        done.append(refinement)
+        if on_step is not None:
+            on_step(refinement)
+    timing = Timing(
+        denoiser_ms=sum(r.denoiser_ms for r in done),
+        guidance_ms=sum(r.guidance_ms for r in done),
+        total_ms=1e3 * (time.perf_counter() - begin),
+        guides_ms={name: 1e3 * (spent - before[name]) for name, spent in steering.seconds.items()},
+    )
+    history = _history(done)
+    results = []
+    for row, seed in enumerate(seeds):
+        tokens = done[-1].canvas.tokens[row].tolist()
+        trace, pressure = history[row]
+        text = denoiser.vocabulary.decode(tokens)
+        results.append(
+            Result(
+                text=text,
+                seed=seed,
+                prompt=prompt,
+                condition=dict(condition or {}),
+                length=scene.length,
+                guides=guides,
+                settings=settings,
+                verdicts=tuple(steering.check(text, tokens)),
+                steps=len(trace),
+                forward_passes=len(trace),
+                pressure=pressure,
+                timing=timing,
+                tokens=tuple(tokens),
+                trace=trace,
+            )
+        )
+    return results
+
+
+def _history(done: list[Refinement]) -> list[tuple[tuple[Commit, ...], tuple[float, ...]]]:
+    """For each row its commits and pressures, over the steps at which the row had anything open."""
+    rows: list[tuple[list[Commit], list[float]]] = [([], []) for _ in range(done[0].draft.shape[0])]
+    for r in done:
+        working = r.step.canvas.open.any(-1).tolist()
+        pressure = r.pressure.tolist()
+        for row, (commits, pressures) in enumerate(rows):
+            if working[row]:
+                where = r.committed[row].nonzero().flatten()
+                commits.append(
+                    Commit(
+                        positions=tuple(where.tolist()),
+                        tokens=tuple(r.draft[row, where].tolist()),
+                        reopened=tuple(r.reopened[row].nonzero().flatten().tolist()),
+                    )
+                )
+                pressures.append(pressure[row])
+    return [(tuple(commits), tuple(pressures)) for commits, pressures in rows]

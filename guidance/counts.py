@@ -1,0 +1,19 @@
+"""Ranges such as 15-30 and what a guide needs of them."""
+
+from __future__ import annotations
+
+from redraft.denoiser import InvalidGuideError
+
+
+def check_range(what: str, least: int, most: int | None, floor: int) -> None:
+    """Raise `InvalidGuideError` unless floor <= least <= most (None: no upper end), all whole numbers."""
+    for value in (least, most):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < floor):
+            raise InvalidGuideError(f"{what} is {value!r}: use a whole number from {floor}")
+    if most is not None and least > most:
+        raise InvalidGuideError(f"{what} runs from {least} to {most}: put the smaller number first")
+
+
+def shown(least: int, most: int | None) -> str:
+    """A range as people write it: 15-30, 15+ or 15."""
+    return f"{least}+" if most is None else str(least) if least == most else f"{least}-{most}"

@@ -1,0 +1,141 @@
+"""Phrases in texts: where they occur (plain string code), and the language of texts that hold one.
+
+A phrase occurs at a place when its characters stand there, in any case unless `exact_case`, and, if
+`whole`, no letter, digit or underscore touches an end of it that is itself one of these (as in "\\bphrase\\b").
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable
+from functools import lru_cache
+
+import numpy as np
+
+from redraft.denoiser import Automaton, InvalidGuideError, Span
+
+WORD_BYTES = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")
+
+
+def phrase(value: object, what: str) -> str:
+    """`value` as a phrase: a string with something to see in it, without spaces around it."""
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidGuideError(f"{what} is {value!r}: give a word or phrase that is not empty")
+    return value.strip()
+
+
+def is_word(char: str) -> bool:
+    """A letter, digit or underscore, as `\\w` has it."""
+    return re.match(r"\w", char) is not None
+
+
+def cases(char: str) -> tuple[str, ...]:
+    """The forms of a character that count as it when case is ignored: itself, lower, upper."""
+    return tuple(dict.fromkeys(form for form in (char, char.lower(), char.upper()) if len(form) == 1))
+
+
+def find(text: str, wanted: str, *, whole: bool = True, exact_case: bool = False) -> list[Span]:
+    """Every place where a phrase occurs in a text, from the left, overlaps included."""
+    spans, size = [], len(wanted)
+    for at in range(len(text) - size + 1):
+        piece = text[at : at + size]
+        same = piece == wanted if exact_case else all(a in cases(b) for a, b in zip(piece, wanted, strict=True))
+        if not same:
+            continue
+        left = at > 0 and is_word(text[at - 1]) and is_word(wanted[0])
+        right = at + size < len(text) and is_word(text[at + size]) and is_word(wanted[-1])
+        if not (whole and (left or right)):
+            spans.append(Span(at, at + size, piece))
+    return spans
+
+
+@lru_cache(maxsize=256)
+def occurs(
+    phrases: tuple[str, ...], whole: bool = True, exact_case: bool = False, *, sure: bool = False
+) -> Automaton:
+    """The texts (bytes) that hold at least one of the phrases.
+
+    Which characters beyond ASCII are letters is not told apart here. As a rule each of them may bound a
+    word, so that the language is a superset; where `sure`, none does, and it is a subset. Without `whole`
+    both are exact. An Aho-Corasick automaton whose failure links only go to where a word may begin.
+    """
+    bounds = [byte not in WORD_BYTES and not (sure and byte > 0x7F) for byte in range(256)]
+    children, ends_word, ends_free = _trie(phrases, whole, exact_case)
+    free, bounded = 0, 1  # the roots: inside a word, and where a word may begin
+    nodes, match = len(children), len(children)
+    symbols = sorted({byte for node in children for byte in node} | {ord("a"), ord(" ")})
+    table = np.zeros(256, dtype=np.int64)  # symbol classes: each byte that occurs, others inside a word, others that bound one
+    for byte in range(256):
+        table[byte] = symbols.index(byte) if byte in symbols else len(symbols) + bounds[byte]
+    width = len(symbols) + 2
+    boundary = np.array([bounds[byte] for byte in symbols] + [False, True])
+    delta = np.zeros((nodes + 1, width), dtype=np.int64)
+    delta[match] = match
+    word, done = np.zeros(nodes + 1, bool), np.zeros(nodes + 1, bool)
+    word[list(ends_word)], done[list(ends_free)] = True, True
+    delta[free] = np.where(boundary, bounded, free)
+    delta[bounded] = np.where(boundary, bounded, free)
+    queue: deque[tuple[int, int]] = deque()  # node, the node its failure link goes to
+    for root in (free, bounded):
+        for byte, child in children[root].items():
+            symbol = symbols.index(byte)
+            queue.append((child, int(delta[root, symbol])))
+    for root in (free, bounded):
+        for byte, child in children[root].items():
+            delta[root, symbols.index(byte)] = child
+    seen = set()
+    while queue:
+        node, back = queue.popleft()
+        if node in seen:
+            continue
+        seen.add(node)
+        word[node] |= word[back]
+        done[node] |= done[back]
+        delta[node] = delta[back]
+        for byte, child in children[node].items():
+            symbol = symbols.index(byte)
+            queue.append((child, int(delta[back, symbol])))
+            delta[node, symbol] = child
+    delta[:nodes][done[:nodes]] = match
+    delta[np.ix_(word[:nodes].nonzero()[0], boundary.nonzero()[0])] = match
+    accept = done | word
+    accept[match] = True
+    return Automaton(table.astype(np.int32), delta.astype(np.int32), bounded, accept).minimise()
+
+
+def _trie(
+    phrases: Iterable[str], whole: bool, exact_case: bool
+) -> tuple[list[dict[int, int]], set[int], set[int]]:
+    """Trie of the phrases' bytes in every case; root 0 inside a word, root 1 where a word may begin.
+
+    Returns the children of each node, the nodes at which a phrase ends that must not touch a word
+    character behind it, and those at which one ends in any case.
+    """
+    children: list[dict[int, int]] = [{}, {}]
+    ends_word: set[int] = set()
+    ends_free: set[int] = set()
+    for text in phrases:
+        bounded = whole and is_word(text[0])
+        for node in _grow(children, 1, text, exact_case):
+            (ends_word if whole and is_word(text[-1]) else ends_free).add(node)
+        if not bounded:
+            children[0] |= {byte: children[1][byte] for form in cases(text[0]) for byte in form.encode()[:1]}
+    return children, ends_word, ends_free
+
+
+def _grow(children: list[dict[int, int]], root: int, text: str, exact_case: bool) -> list[int]:
+    here = [root]
+    for char in text:
+        reached = []
+        for node in here:
+            for form in (char,) if exact_case else cases(char):
+                at = node
+                for byte in form.encode():
+                    if byte not in children[at]:
+                        children[at][byte] = len(children)
+                        children.append({})
+                    at = children[at][byte]
+                reached.append(at)
+        here = reached
+    return here

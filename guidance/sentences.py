@@ -1,0 +1,98 @@
+"""How many sentences a text has, all of them complete."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from redraft.denoiser import Automaton, HardGuide, Scene, Span, Verdict
+from redraft.denoiser.automaton import byte_classes
+from redraft.denoiser.lift import lift
+from redraft.guidance.counts import check_range, shown
+from redraft.guidance.occurrence import WORD_BYTES
+
+ABBREVIATIONS = ("Mr", "Mrs", "Ms", "Dr", "St", "Prof")
+ENDS = b".!?"
+CLOSERS = b"\"')]"
+BLANKS = b" \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f"
+
+_END = re.compile(r"""[.!?]+["')\]]*(?=[ \t\n\r\x0b\x0c\x1c-\x1f]|\Z)""")
+
+
+class _State(NamedTuple):
+    count: int
+    phase: str  # "blank": nothing said yet; "said": inside a sentence; "ended": behind its end, no space yet
+    word: bytes  # the word so far, where it may become an abbreviation; b"?" where it cannot
+
+
+@dataclass(frozen=True)
+class Sentences(HardGuide):
+    """At least `least` and at most `most` complete sentences (None: no upper end), and nothing after them.
+
+    A sentence says something (a letter, a digit) and ends in . ! or ?, with closing quotes or brackets,
+    before white space or the end of the text. A full stop behind Mr, Mrs, Ms, Dr, St or Prof ends none.
+    """
+
+    name: ClassVar[str] = "sentences"
+    least: int
+    most: int | None = None
+
+    def __post_init__(self) -> None:
+        check_range("the number of sentences", self.least, self.most, 1)
+
+    def language(self, scene: Scene) -> Automaton:
+        cap = self.least if self.most is None else self.most + 1
+        starts = {name[:cut].encode() for name in ABBREVIATIONS for cut in range(len(name) + 1)}
+        whole = {name.encode() for name in ABBREVIATIONS}
+
+        def step(state: _State, byte: int) -> _State:
+            count, phase, word = state
+            if byte in BLANKS:
+                return _State(min(count + 1, cap), "blank", b"") if phase == "ended" else _State(count, phase, b"")
+            if byte in ENDS and phase != "blank":
+                stopped = not (byte == 0x2E and phase == "said" and word in whole)
+                return _State(count, "ended" if stopped else "said", b"")
+            if byte in CLOSERS:
+                return _State(count, phase, b"")
+            if byte not in WORD_BYTES and byte < 0x80:
+                return _State(count, "said" if phase == "ended" else phase, b"")
+            grown = word + bytes([byte])
+            return _State(count, "said", grown if grown in starts else b"?")
+
+        def accepting(state: _State) -> bool:
+            count = state.count + 1
+            return state.phase == "ended" and self.least <= count and (self.most is None or count <= self.most)
+
+        letters = {letter for name in ABBREVIATIONS for letter in name.encode()}
+        classes = byte_classes(BLANKS, b".", ENDS, CLOSERS, WORD_BYTES, range(0x80), *({x} for x in letters))
+        language = Automaton.build(_State(0, "blank", b""), step, accepting, classes=classes)
+        return lift(language, scene.vocabulary.token_bytes, scene.vocabulary.prefix)
+
+    def room(self) -> int | None:
+        return 8 + 16 * (self.least + 1 if self.most is None else self.most)
+
+    def check(self, text: str) -> Verdict:
+        ends = sentence_ends(text)
+        spans = tuple(Span(begin, end) for begin, end in zip([0, *ends], ends, strict=False))
+        complete = bool(ends) and ends[-1] == len(text)
+        held = complete and self.least <= len(ends) and (self.most is None or len(ends) <= self.most)
+        note = f"{len(ends)} sentences" + ("" if complete else ", the last not complete")
+        return self.verdict(held, None, spans, note)
+
+    def __str__(self) -> str:
+        return f"Sentences({shown(self.least, self.most)})"
+
+
+def sentence_ends(text: str) -> list[int]:
+    """Offsets just behind each complete sentence."""
+    ends: list[int] = []
+    for match in _END.finditer(text):
+        said = text[ends[-1] if ends else 0 : match.start()]
+        before = re.search(r"\w*\Z", said)
+        abbreviated = match.group()[0] == "." and before is not None and before.group() in ABBREVIATIONS
+        if any(char.isalnum() or char == "_" or ord(char) > 127 for char in said) and not (
+            abbreviated and len(match.group().rstrip("\"')]")) == 1
+        ):
+            ends.append(match.end())
+    return ends

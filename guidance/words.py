@@ -1,0 +1,57 @@
+"""How many words a text has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from redraft.denoiser import Automaton, HardGuide, Scene, Verdict
+from redraft.denoiser.automaton import byte_classes
+from redraft.denoiser.lift import lift
+from redraft.guidance.counts import check_range, shown
+from redraft.guidance.space import SPACES, step_space
+
+
+@dataclass(frozen=True)
+class Words(HardGuide):
+    """At least `least` and at most `most` words (None: no upper end); a word is what white space separates.
+
+    The same count as `len(text.split())`.
+    """
+
+    name: ClassVar[str] = "words"
+    least: int
+    most: int | None = None
+
+    def __post_init__(self) -> None:
+        check_range("the number of words", self.least, self.most, 0)
+
+    def language(self, scene: Scene) -> Automaton:
+        cap = self.least if self.most is None else self.most + 1  # counts from here on are alike
+
+        def step(state: tuple[int, bool, bytes], byte: int) -> tuple[int, bool, bytes]:
+            count, inside, part = state
+            space, part = step_space(part, byte)
+            if space is None:
+                return count, inside, part
+            if space:
+                return count, False, b""
+            return (count if inside else min(count + 1, cap)), True, b""
+
+        def accepting(state: tuple[int, bool, bytes]) -> bool:
+            return self.least <= state[0] and (self.most is None or state[0] <= self.most)
+
+        alphabet = byte_classes(*({byte} for space in SPACES for byte in space))
+        language = Automaton.build((0, False, b""), step, accepting, classes=alphabet)
+        return lift(language, scene.vocabulary.token_bytes, scene.vocabulary.prefix)
+
+    def room(self) -> int | None:
+        return 4 + int(1.5 * (self.least + 8 if self.most is None else self.most))
+
+    def check(self, text: str) -> Verdict:
+        count = len(text.split())
+        held = self.least <= count and (self.most is None or count <= self.most)
+        return self.verdict(held, note=f"{count} words")
+
+    def __str__(self) -> str:
+        return f"Words({shown(self.least, self.most)})"

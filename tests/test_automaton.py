@@ -105,7 +105,9 @@ def test_shortest_and_empty(a: Automaton) -> None:
 
 def test_keys_tell_languages_apart() -> None:
     made = [Automaton.of_word(w, 2) for n in range(5) for w in itertools.product(range(2), repeat=n)]
-    assert len({a.key for a in [*made, Automaton.all(2), Automaton.none(2), Automaton.all(3)]}) == len(made) + 3
+    assert (
+        len({a.key for a in [*made, Automaton.all(2), Automaton.none(2), Automaton.all(3)]}) == len(made) + 3
+    )
 
 
 def test_state_budget_names_both_sizes(monkeypatch: pytest.MonkeyPatch) -> None:

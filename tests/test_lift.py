@@ -15,7 +15,9 @@ from redraft.denoiser.nfa import aho_corasick
 from redraft.denoiser.regex import UTF8, compile_regex
 
 Tokens = list[bytes | None]
-tokens = st.lists(st.none() | st.text("abé", max_size=4).map(str.encode) | st.sampled_from([b"\xc3", b"\xa9"]), max_size=9)
+tokens = st.lists(
+    st.none() | st.text("abé", max_size=4).map(str.encode) | st.sampled_from([b"\xc3", b"\xa9"]), max_size=9
+)
 LANGUAGES = [
     compile_regex("(a|ab)*é?"),
     aho_corasick([b"ab", b"bb"]),

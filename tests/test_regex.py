@@ -13,8 +13,9 @@ from redraft.denoiser.regex import UTF8, compile_regex
 
 LETTERS = "abxé日𝄞\n A"
 PATTERNS = [
-    "", "a", "a|ab", "ab|a", "|a", "a*?b?", "(?s).*", ".*", ".+x", "[^a]", "[^a\\n]*", "é+", "[é日]{2,3}", "(a|b)*ab",
-    "(?i)é[a-b]", "(?:a|(?:b|x))+", "\\w*", "\\s+a", "a{3}", "(ab){1,2}?", "日?𝄞", "x[]a]", "[\\]a]+", "^a.b$", "\\(?a", "a+?",
+    "", "a", "a|ab", "ab|a", "|a", "a*?b?", "(?s).*", ".*", ".+x", "[^a]", "[^a\\n]*", "é+", "[é日]{2,3}",
+    "(a|b)*ab", "(?i)é[a-b]", "(?:a|(?:b|x))+", "\\w*", "\\s+a", "a{3}", "(ab){1,2}?", "日?𝄞", "x[]a]",
+    "[\\]a]+", "^a.b$", "\\(?a", "a+?",
 ]  # fmt: skip
 
 
@@ -62,7 +63,15 @@ def test_utf8_edges_and_agreement_with_dot() -> None:
     assert compile_regex("(?s).*").same(UTF8)
     for good in ("\x00", "\x7f", "\x80", "߿", "ࠀ", "퟿", "\ue000", "\uffff", "\U00010000", "\U0010ffff"):
         assert UTF8.accepts(good.encode())
-    for bad in (b"\x80", b"\xc0\x80", b"\xc1\xbf", b"\xe0\x80\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xff"):
+    for bad in (
+        b"\x80",
+        b"\xc0\x80",
+        b"\xc1\xbf",
+        b"\xe0\x80\x80",
+        b"\xed\xa0\x80",
+        b"\xf4\x90\x80\x80",
+        b"\xff",
+    ):
         assert not UTF8.accepts(bad)
 
 
@@ -95,7 +104,9 @@ def test_unicode_classes_and_case() -> None:
         ("a{3,2}", "min repeat greater than max", 1, "correct"),
     ],
 )
-def test_refusals_name_construct_place_and_remedy(pattern: str, construct: str, place: int, remedy: str) -> None:
+def test_refusals_name_construct_place_and_remedy(
+    pattern: str, construct: str, place: int, remedy: str
+) -> None:
     with pytest.raises(InvalidGuideError) as caught:
         compile_regex(pattern)
     message = str(caught.value)

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from redraft.recipes.convert import from_dict, to_dict
     from redraft.recipes.errors import InvalidRecipeError, PluginError
-    from redraft.recipes.find import find
+    from redraft.recipes.json_schema import schema
+    from redraft.recipes.lookup import find
     from redraft.recipes.recipe import Recipe
     from redraft.recipes.registry import discover
-    from redraft.recipes.schema import schema
-    from redraft.recipes.shipped import shipped
+    from redraft.recipes.shelf import shipped
 
 _HOMES = {
     "InvalidRecipeError": "errors",
     "PluginError": "errors",
     "Recipe": "recipe",
     "discover": "registry",
-    "find": "find",
+    "find": "lookup",
     "from_dict": "convert",
-    "schema": "schema",
-    "shipped": "shipped",
+    "schema": "json_schema",
+    "shipped": "shelf",
     "to_dict": "convert",
 }
 

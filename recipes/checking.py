@@ -61,7 +61,7 @@ def check_file(recipe: Recipe, file: str, *, as_json: bool = False) -> int:
             else:
                 print(f"{number}: {text if len(text) <= 100 else text[:97] + '...'}")
                 for verdict in verdicts:
-                    about = f"{verdict.strength:<10}  {verdict.guide}  {evidence(verdict)}"
+                    about = f"{verdict.strength:<10}  {verdict.guide}  {evidence(verdict, text)}"
                     print(f"  {mark(verdict)} {about}".rstrip())
                 sys.stdout.flush()
     if not count:

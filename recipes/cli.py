@@ -63,12 +63,13 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _explain(error: Exception) -> int:
-    from redraft.denoiser.errors import RedraftError, UnsatisfiableError
-
+    try:
+        from redraft.denoiser.errors import RedraftError, UnsatisfiableError
+        from redraft.recipes.blame import blame
+    except Exception as broken:  # a library that is missing or does not load; nothing else can have worked
+        return _say(f"Redraft does not load: {type(broken).__name__}: {broken}", broken)
     if isinstance(error, RedraftError):
         return _say(str(error), error, UNSATISFIABLE if isinstance(error, UnsatisfiableError) else INVALID)
-    from redraft.recipes.blame import blame
-
     return _say(blame(error), error)
 
 

@@ -19,6 +19,6 @@ def check(
 ) -> int:
     """Judge texts by a recipe's guides: exit 0 if every hard guide holds on every line, 1 if not."""
     from redraft.recipes.checking import check_file
-    from redraft.recipes.find import find
+    from redraft.recipes.lookup import find
 
     return check_file(find(recipe), file, as_json=json)

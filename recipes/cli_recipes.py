@@ -21,7 +21,7 @@ def _default(context: Context) -> None:
 @recipes.command("list")
 def list_() -> None:
     """Every shipped recipe: name, title, what it is for."""
-    from redraft.recipes.shipped import shipped
+    from redraft.recipes.shelf import shipped
 
     known = shipped()
     width = max(map(len, known), default=0)
@@ -32,15 +32,16 @@ def list_() -> None:
 
 
 @recipes.command()
-def show(name: Annotated[str, Argument(metavar="NAME")]) -> None:
+def show(name: Annotated[str, Argument(metavar="NAME")]) -> int:
     """A shipped recipe's TOML, ready to copy and change."""
-    from redraft.recipes.shipped import shipped
+    from redraft.recipes.shelf import shipped
 
     known = shipped()
     if name not in known:
-        from redraft.recipes.errors import InvalidRecipeError, did_you_mean
+        from redraft.recipes.nearest import did_you_mean
 
-        raise InvalidRecipeError(f'no shipped recipe "{name}": {did_you_mean(name, known)}')
+        print(f'redraft: no shipped recipe "{name}": {did_you_mean(name, known)}', file=sys.stderr)
+        return 2
     if sys.stdout.isatty():
         from rich.console import Console
         from rich.syntax import Syntax
@@ -48,11 +49,12 @@ def show(name: Annotated[str, Argument(metavar="NAME")]) -> None:
         Console().print(Syntax(known[name].text.rstrip("\n"), "toml", background_color="default"))
     else:
         print(known[name].text, end="")
+    return 0
 
 
 @recipes.command()
 def schema() -> None:
     """The JSON Schema of recipe files, with every guide that is installed here."""
-    from redraft.recipes.schema import schema as recipe_schema
+    from redraft.recipes.json_schema import schema as recipe_schema
 
     print(json.dumps(recipe_schema(), indent=2))

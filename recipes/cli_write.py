@@ -72,7 +72,7 @@ def write(
     Options given beside a recipe go before it: keywords and forbidden phrases are added to the recipe's, all
     else takes the place of the recipe's own.
     """
-    from redraft.recipes.find import find
+    from redraft.recipes.lookup import find
     from redraft.recipes.options import Asked, apply, parse_conditions
     from redraft.recipes.recipe import Recipe
     from redraft.recipes.writing import perform

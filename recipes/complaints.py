@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
-from redraft.recipes.errors import did_you_mean
+from redraft.recipes.nearest import did_you_mean
 
 _REMEDIES = {
     "string_type": "a string in quotes",
@@ -74,7 +74,8 @@ def _wanted(problem: Mapping[str, Any]) -> str:
         return f"a list of {'at least' if kind == 'too_short' else 'at most'} {count} values"
     if kind in _BOUNDS:
         word, name = _BOUNDS[kind]
-        return f"a number {word} {context[name]}"
+        bound = context[name]
+        return f"a number {word} {int(bound) if float(bound).is_integer() else bound}"
     if kind == "string_too_short":
         return "a string that is not empty"
     message = str(problem["msg"])

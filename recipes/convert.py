@@ -41,9 +41,7 @@ def from_dict(table: object) -> Guide:
     if isinstance(table, Guide):
         return table
     if not isinstance(table, Mapping):
-        raise InvalidRecipeError(
-            f'a guide is a table such as {{guide = "keywords", words = ["storm"]}}, not {table!r}'
-        )
+        raise InvalidRecipeError(f'a guide is a table such as {{guide = "words", least = 3}}, not {table!r}')
     kind = table.get("guide")
     if not isinstance(kind, str):
         raise InvalidRecipeError(

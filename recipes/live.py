@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from redraft.denoiser import load
 from redraft.recipes.recipe import Recipe
 from redraft.recipes.report import evidence, mark
 from rich.console import Console, Group, RenderableType
@@ -26,6 +25,8 @@ _COLOURS = {"satisfied": "green", "violated": "red", "unknown": "yellow"}
 
 def write_live(recipe: Recipe, device: str, console: Console | None = None) -> list[Result]:
     """Run a recipe with its drafts shown as they grow; they give way to the texts and one line a guide."""
+    from redraft.denoiser import load
+
     console = console or Console(highlight=False)
     with console.status(f"loading {recipe.model}"):
         denoiser = load(recipe.model, device=device)
@@ -86,7 +87,7 @@ def shown(result: Result, *, alone: bool = True) -> RenderableType:
     """A finished text and one line a guide: mark, strength, guide, evidence."""
     table = Table.grid(padding=(0, 2))
     for verdict in result.verdicts:
-        table.add_row(*_cells(verdict))
+        table.add_row(*_cells(verdict, result.text))
     passes = (
         f"seed {result.seed}, {result.forward_passes} forward passes, {result.timing.total_ms / 1e3:.1f} s"
     )
@@ -94,11 +95,11 @@ def shown(result: Result, *, alone: bool = True) -> RenderableType:
     return Group(*head, Text(result.text, style="bold"), Text(), table, Text(passes, style="dim"))
 
 
-def _cells(verdict: Verdict) -> tuple[Text, ...]:
+def _cells(verdict: Verdict, text: str) -> tuple[Text, ...]:
     colour = _COLOURS[verdict.status]
     return (
         Text(mark(verdict), style=colour),
         Text(verdict.strength, style="dim"),
         Text(verdict.guide),
-        Text(evidence(verdict), style="" if verdict.status == "satisfied" else colour),
+        Text(evidence(verdict, text), style="" if verdict.status == "satisfied" else colour),
     )

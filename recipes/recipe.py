@@ -16,7 +16,8 @@ from redraft.recipes import settings as plain_settings
 from redraft.recipes.complaints import complaint
 from redraft.recipes.convert import from_dict as guide_from_dict
 from redraft.recipes.convert import to_dict as guide_to_dict
-from redraft.recipes.errors import InvalidRecipeError, did_you_mean
+from redraft.recipes.errors import InvalidRecipeError
+from redraft.recipes.nearest import did_you_mean
 from redraft.recipes.shapes import STRICT
 from redraft.recipes.toml import toml
 

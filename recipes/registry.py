@@ -9,7 +9,8 @@ from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 
 from redraft.denoiser.guide import Guide
-from redraft.recipes.errors import InvalidRecipeError, PluginError, did_you_mean
+from redraft.recipes.errors import InvalidRecipeError, PluginError
+from redraft.recipes.nearest import did_you_mean
 
 GROUP = "redraft.guides"
 OWN = "redraft"

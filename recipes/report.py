@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from redraft.denoiser.guide import Verdict
+    from redraft.denoiser.guide import Span, Verdict
     from redraft.denoiser.result import Result
 
 _MARKS = {"satisfied": "\u2713", "violated": "\u2717", "unknown": "?"}
@@ -51,20 +51,24 @@ def mark(verdict: Verdict) -> str:
     return (_MARKS if fancy else _ASCII)[verdict.status]
 
 
-def evidence(verdict: Verdict) -> str:
-    """What a verdict rests on, in a few words."""
-    labels = list(dict.fromkeys(span.label for span in verdict.spans if span.label))
-    shown = ", ".join(repr(label) for label in labels[:_MOST_EVIDENCE])
-    if len(labels) > _MOST_EVIDENCE:
-        shown += f" and {len(labels) - _MOST_EVIDENCE} more"
+def evidence(verdict: Verdict, text: str) -> str:
+    """What a verdict rests on, in a few words: its note, the labelled places in the text, its score."""
+    places = list(dict.fromkeys(_place(span, text) for span in verdict.spans if span.label))
+    shown = ", ".join(places[:_MOST_EVIDENCE])
+    if len(places) > _MOST_EVIDENCE:
+        shown += f" and {len(places) - _MOST_EVIDENCE} more"
     score = "" if verdict.score is None else f"score {verdict.score:.2f}"
-    parts = [verdict.note, "" if labels and verdict.note.startswith("found: ") else shown, score]
-    return "; ".join(part for part in parts if part)
+    return "; ".join(part for part in (verdict.note, shown, score) if part)
 
 
-def plain_line(verdict: Verdict) -> str:
+def _place(span: Span, text: str) -> str:
+    piece = text[span.start : span.end].strip()
+    return repr(piece) if span.label.strip() == piece else f"{piece!r} {span.label}"
+
+
+def plain_line(verdict: Verdict, text: str) -> str:
     """`violated (guaranteed) Words(15-30): 12 words`."""
-    shown = evidence(verdict)
+    shown = evidence(verdict, text)
     return f"{verdict.status} ({verdict.strength}) {verdict.guide}{f': {shown}' if shown else ''}"
 
 

@@ -12,7 +12,8 @@ from redraft.denoiser.revision import REVISIONS
 from redraft.denoiser.selection import SELECTIONS
 from redraft.denoiser.settings import Settings
 from redraft.recipes.complaints import complaint
-from redraft.recipes.errors import InvalidRecipeError, did_you_mean
+from redraft.recipes.errors import InvalidRecipeError
+from redraft.recipes.nearest import did_you_mean
 from redraft.recipes.shapes import STRICT, model, parameters
 
 OFF = "off"

@@ -29,9 +29,9 @@ def perform(recipe: Recipe, *, device: str = "cpu", as_json: bool = False, save:
 
         results = write_live(recipe, device)
     else:
+        results = recipe.run(device=device)
         if drawn and not as_json:
             print(f"seed {recipe.seed}", file=sys.stderr)
-        results = recipe.run(device=device)
         (_print_json if as_json else _print_plain)(results, recipe)
     if save is not None:
         complete(results[0], recipe, recipe.samples).write(save)
@@ -57,4 +57,4 @@ def _print_plain(results: list[Result], recipe: Recipe) -> None:
         print(("\n" if number else "") + result.text, flush=True)
         for verdict in result.verdicts:
             if verdict.status != "satisfied":
-                print(f"seed {result.seed}: {plain_line(verdict)}", file=sys.stderr)
+                print(f"seed {result.seed}: {plain_line(verdict, result.text)}", file=sys.stderr)

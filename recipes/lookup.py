@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from redraft.recipes.errors import InvalidRecipeError, did_you_mean
+from redraft.recipes.errors import InvalidRecipeError
+from redraft.recipes.nearest import did_you_mean
 from redraft.recipes.recipe import Recipe
-from redraft.recipes.shipped import shipped
+from redraft.recipes.shelf import shipped
 
 
 def find(name: str) -> Recipe:

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from redraft.denoiser.base import Denoiser
 from redraft.denoiser.canvas import Canvas
-from redraft.denoiser.exact import posterior, truncate
+from redraft.denoiser.distribution import distributions
+from redraft.denoiser.exact import posterior
 from redraft.denoiser.randomness import Randomness
 from redraft.denoiser.selection import Proposal
 from redraft.denoiser.settings import Settings
@@ -60,8 +61,8 @@ def refine(
         logits = denoiser(canvas, prompt)
         thought = time.perf_counter()
         step = Step(index, settings.steps, canvas, logits, prompt, denoiser, random)
-        log_p = _steered(step, steering, settings)
-        beliefs = posterior(steering.language, log_p, canvas.tokens, canvas.open)
+        weights = distributions(step, steering.bias(step), settings, steering.language)
+        beliefs = posterior(steering.language, weights, canvas.tokens, canvas.open)
         uniform = random.uniform(length, 4)
         draft = beliefs.sample(uniform[..., :2]) if settings.temperature > 0 else beliefs.best()
         confidence = beliefs.confidence(draft)
@@ -88,17 +89,6 @@ def refine(
         canvas = after
         if not bool(canvas.open.any()):
             return
-
-
-def _steered(step: Step, steering: Steering, settings: Settings) -> Tensor:
-    """[B, L, V] guided, truncated log-probabilities."""
-    log_p = (step.logits / settings.temperature if settings.temperature > 0 else step.logits).log_softmax(-1)
-    bias = steering.bias(step)
-    if bias is not None:
-        log_p = (log_p + bias).log_softmax(-1)
-    if settings.temperature > 0:
-        log_p = truncate(log_p, top_k=settings.top_k, top_p=settings.top_p, min_p=settings.min_p)
-    return log_p
 
 
 def _reopened(step: Step, after: Canvas, steering: Steering, settings: Settings, uniform: Tensor) -> Tensor:

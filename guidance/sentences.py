@@ -6,10 +6,11 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from redraft.denoiser import Automaton, HardGuide, Scene, Span, Verdict
+from redraft.denoiser import Automaton, Bound, HardGuide, Scene, Span, Verdict
 from redraft.denoiser.automaton import byte_classes
 from redraft.denoiser.lift import lift
 from redraft.guidance.counts import check_range, shown
+from redraft.guidance.ending import EndAnchored
 from redraft.guidance.occurrence import WORD_BYTES
 
 ABBREVIATIONS = ("Mr", "Mrs", "Ms", "Dr", "St", "Prof")
@@ -68,6 +69,9 @@ class Sentences(HardGuide):
         classes = byte_classes(BLANKS, b".", ENDS, CLOSERS, WORD_BYTES, range(0x80), *({x} for x in letters))
         language = Automaton.build(_State(0, "blank", b""), step, accepting, classes=classes)
         return lift(language, scene.vocabulary.token_bytes, scene.vocabulary.prefix)
+
+    def bind(self, scene: Scene) -> Bound:
+        return EndAnchored(self, scene, self.language(scene))
 
     def room(self) -> int | None:
         return 8 + 16 * (self.least + 1 if self.most is None else self.most)

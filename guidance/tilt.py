@@ -1,0 +1,77 @@
+"""What sentiment and style share: a shipped classifier's token scores as bias, its word judge as check."""
+
+from __future__ import annotations
+
+import difflib
+from abc import abstractmethod
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from redraft.classifiers import shipped
+from redraft.denoiser import Bound, InvalidGuideError, Scene, SoftGuide, Span, Step, Verdict, Vocabulary
+
+EVIDENCE = 5
+"""At most so many words of evidence are shown."""
+
+
+class Tilt(SoftGuide):
+    """log p'(x) = log p(x) + gain * S(x), S the wanted label's log-odds by token scores, in nats.
+
+    The bias is the vector [V] gain * (w - centre): exact for scores linear in tokens (see `TokenScores`),
+    0 for special tokens, so that it decides what is said, not how long. The check is a judge of words and
+    word pairs, trained on other writers than the bias.
+    """
+
+    gain: ClassVar[float] = 1.0
+
+    @abstractmethod
+    def target(self) -> tuple[str, str]:
+        """(name of the shipped classifier, label wanted of it)."""
+
+    def bind(self, scene: Scene) -> Bound:
+        return _BoundTilt(self, scene)
+
+    def check(self, text: str) -> Verdict:
+        """Satisfied where the judge gives the label at least 0.5; unknown where it knows no word."""
+        name, label = self.target()
+        judge = shipped(name).judge
+        sign = 1.0 if label == judge.labels[1] else -1.0
+        evidence = [e for e in judge.evidence(text) if e.nats]
+        if not evidence:
+            return self.verdict("unknown", note="the judge knows none of the words")
+        score = float(judge.score([text])[0, judge.labels.index(label)])
+        held = score >= 0.5
+        side = sign if held else -sign
+        shown = sorted((e for e in evidence if side * e.nats > 0), key=lambda e: (-side * e.nats, e.start))[
+            :EVIDENCE
+        ]
+        spans = tuple(
+            Span(e.start, e.end, f"{sign * e.nats:+.1f}") for e in sorted(shown, key=lambda e: e.start)
+        )
+        return self.verdict(held, score, spans, f"probability of {label}: {score:.2f}")
+
+
+class _BoundTilt(Bound):
+    def __init__(self, guide: Tilt, scene: Scene) -> None:
+        super().__init__(guide, scene)
+        self.vector = guide.gain * _vector(*guide.target(), scene.vocabulary).to(scene.device)
+
+    def bias(self, step: Step) -> Tensor | None:
+        return self.vector
+
+
+@lru_cache(maxsize=32)
+def _vector(name: str, label: str, vocabulary: Vocabulary) -> Tensor:
+    return torch.from_numpy(shipped(name).tokens.vector(vocabulary, label))
+
+
+def known(value: str, what: str, names: Sequence[str]) -> None:
+    """Raise `InvalidGuideError` unless `value` is one of `names`; the message has the nearest."""
+    if value not in names:
+        near = difflib.get_close_matches(str(value).lower(), names, n=1, cutoff=0.4)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise InvalidGuideError(f"{what} is {value!r}: {hint}use one of {', '.join(names)}")

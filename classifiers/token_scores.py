@@ -28,8 +28,8 @@ class TokenScores(Linear):
     Bayes' rule exp(S) is, up to a constant, the odds of the wanted label if each token counts each time it
     occurs. Training counts a token once a text (a second "great" says little); the tilt counts every one.
 
-    `vocabulary` is what `fit` and `score` split texts with. `centre` is the mean weight of a token of the
-    training texts; `vector` is taken relative to it.
+    `vocabulary` is what `fit` and `score` split texts with. `centre` is the mean weight over the tokens of
+    the training texts that have one; `vector` is taken relative to it, so no token gains by being common.
     """
 
     kind: ClassVar[str] = "token-scores"
@@ -44,8 +44,8 @@ class TokenScores(Linear):
     def fit(self, texts: Sequence[str], labels: Sequence[str], groups: Sequence[str] | None = None) -> Self:
         fitted = super().fit(texts, labels, groups)
         counts = Counter(piece for text in texts for piece in self._pieces(text))
-        total = sum(fitted.table.get(piece, 0.0) * n for piece, n in sorted(counts.items()))
-        return replace(fitted, centre=round(total / sum(counts.values()), 4))
+        total = sum(weight * counts[piece] for piece, weight in sorted(fitted.table.items()))
+        return replace(fitted, centre=total / sum(counts[piece] for piece in fitted.table))
 
     def bind(self, vocabulary: Vocabulary) -> Self:
         """The same scores, splitting texts with `vocabulary`."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -30,6 +32,7 @@ class TokenScores(Linear):
 
     `vocabulary` is what `fit` and `score` split texts with. `centre` is the mean weight over the tokens of
     the training texts that have one; `vector` is taken relative to it, so no token gains by being common.
+    `spread` is the vector's standard deviation over the tokens of the training texts.
     """
 
     kind: ClassVar[str] = "token-scores"
@@ -37,15 +40,23 @@ class TokenScores(Linear):
 
     vocabulary: Vocabulary | None = field(default=None, repr=False, compare=False)
     centre: float = 0.0
+    spread: float = 1.0
 
     def keys(self, text: str) -> frozenset[bytes]:
-        return frozenset(self._pieces(text))
+        """Bytes of the tokens that stand for themselves: a piece of a longer word says nothing alone."""
+        pieces = self._pieces(text)
+        letters = [(raw[:1].isalpha(), raw[-1:].isalpha()) for raw in pieces]  # ASCII letters at either end
+        joined = [end and begin for (_, end), (begin, _) in pairwise(letters)]
+        inside = zip([False, *joined], [*joined, False], strict=True)
+        return frozenset(raw for raw, sides in zip(pieces, inside, strict=False) if not any(sides))
 
     def fit(self, texts: Sequence[str], labels: Sequence[str], groups: Sequence[str] | None = None) -> Self:
         fitted = super().fit(texts, labels, groups)
         counts = Counter(piece for text in texts for piece in self._pieces(text))
-        total = sum(weight * counts[piece] for piece, weight in sorted(fitted.table.items()))
-        return replace(fitted, centre=total / sum(counts[piece] for piece in fitted.table))
+        pairs = [(weight, counts[piece]) for piece, weight in sorted(fitted.table.items())]
+        centre = sum(weight * n for weight, n in pairs) / sum(n for _, n in pairs)
+        square = sum((weight - centre) ** 2 * n for weight, n in pairs) / sum(counts.values())
+        return replace(fitted, centre=centre, spread=math.sqrt(square))
 
     def bind(self, vocabulary: Vocabulary) -> Self:
         """The same scores, splitting texts with `vocabulary`."""
@@ -73,11 +84,11 @@ class TokenScores(Linear):
         return vector
 
     def meta(self) -> dict[str, Any]:
-        return super().meta() | {"centre": self.centre}
+        return super().meta() | {"centre": self.centre, "spread": self.spread}
 
     @classmethod
     def fields(cls, meta: Mapping[str, Any]) -> dict[str, Any]:
-        return super().fields(meta) | {"centre": float(meta["centre"])}
+        return super().fields(meta) | {"centre": float(meta["centre"]), "spread": float(meta["spread"])}
 
     def _pieces(self, text: str) -> list[bytes]:
         if self.vocabulary is None:

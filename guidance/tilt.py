@@ -59,9 +59,22 @@ class _BoundTilt(Bound):
     def __init__(self, guide: Tilt, scene: Scene) -> None:
         super().__init__(guide, scene)
         self.vector = guide.gain * _vector(*guide.target(), scene.vocabulary).to(scene.device)
+        self.words = _words(scene.vocabulary).to(scene.device)
 
     def bias(self, step: Step) -> Tensor | None:
-        return self.vector
+        canvas = step.canvas
+        words = self.words[canvas.tokens]  # [B, L]
+        written = torch.zeros(len(words), int(self.words.max()) + 1, dtype=torch.bool, device=words.device)
+        written = written.scatter_reduce(1, words, ~canvas.open, "amax")
+        again = written[:, self.words] & (self.vector > 0)  # [B, V]
+        return torch.where(again, 0.0, self.vector)[:, None, :]
+
+
+@lru_cache(maxsize=8)
+def _words(vocabulary: Vocabulary) -> Tensor:
+    """int64 [V]: a number for each word, the same whatever its case and the spaces around it."""
+    numbers: dict[bytes, int] = {}
+    return torch.tensor([numbers.setdefault((raw or b"").strip().lower(), len(numbers)) for raw in vocabulary.token_bytes])
 
 
 @lru_cache(maxsize=32)

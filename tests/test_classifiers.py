@@ -41,7 +41,7 @@ WORDS = (*SAD, *GLAD, *BOTH)
 
 def spaced(words: tuple[str, ...], *extra: bytes | None) -> Vocabulary:
     """Every word with a leading space, then `extra`; texts are split by longest match."""
-    table: list[bytes | None] = [f" {word}".encode() for word in words] + list(extra)
+    table: list[bytes | None] = [*(f" {word}".encode() for word in words), *extra]
 
     def encode(text: str) -> list[int]:
         raw, ids = text.encode(), []

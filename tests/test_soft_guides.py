@@ -100,7 +100,7 @@ def noise(length: int, seed: int) -> Tensor:
 def a_step(tokens: list[list[int]], logits: Tensor) -> Step:
     """A step on a canvas where -1 is open; `logits` [L, V]."""
     held = torch.tensor(tokens, device=logits.device)
-    canvas = Canvas.blank(*held.shape, MASK, logits.device)
+    canvas = Canvas.blank(held.shape[0], held.shape[1], MASK, logits.device)
     canvas = canvas.commit(held, held >= 0, torch.ones(held.shape, device=logits.device))
     toy = Toy(logits)
     prompt = toy.prepare("", len(tokens))

@@ -9,14 +9,14 @@ import torch
 from redraft.denoiser import messages
 from redraft.denoiser.language import Language, feasible, reachable, shortest_canvas
 from redraft.denoiser.masses import (
+    Masses,
     Segments,
     best_tokens,
-    class_log_masses,
     clean,
     draw_from,
     draw_tokens,
+    masses,
     relative,
-    segment_log_masses,
 )
 from redraft.denoiser.messages import Messages
 from torch import Tensor
@@ -53,21 +53,33 @@ class Posterior:
         return self.language.segments
 
     @cached_property
-    def _segment_logs(self) -> Tensor:
+    def _where(self) -> Tensor:
+        """Rows of the flattened [B * L] positions that are worked on: the open ones (on a CPU), or all."""
+        flat = self.open.flatten()
+        return torch.arange(len(flat), device=flat.device) if flat.is_cuda else flat.nonzero().squeeze(1)
+
+    @cached_property
+    def _rows(self) -> Tensor:
+        """log_p of the positions that are worked on: [R, V]."""
         flat = self.log_p.reshape(-1, self.log_p.shape[2])
-        return segment_log_masses(self._segments, flat).reshape(*self.open.shape, -1)
+        return flat if len(self._where) == len(flat) else flat[self._where]
+
+    @cached_property
+    def _masses(self) -> Masses:
+        return masses(self._segments, self._rows)
 
     @cached_property
     def _log_mass(self) -> Tensor:
         """Class log-masses [L, C, B]; a committed position has its token's class alone."""
-        logs = class_log_masses(self._segments, self._segment_logs.flatten(0, 1)).reshape(
-            *self.open.shape, -1
-        )
-        held = torch.nn.functional.one_hot(
-            self.language.classes[self.tokens.clamp_min(0)], self.language.width
-        )
-        held_logs = torch.where(held.bool(), 0.0, -torch.inf).double()
-        return torch.where(self.open[..., None], logs, held_logs).permute(1, 2, 0).contiguous()
+        return self._by_position(self._masses.log)
+
+    def _by_position(self, logs: Tensor) -> Tensor:
+        """Values of the worked positions [R, C], with 0 for a committed token's class and -inf beside it."""
+        rows, length = self.open.shape
+        held = self.language.classes[self.tokens.clamp_min(0)].flatten()[:, None]
+        full = logs.new_full((rows * length, self.language.width), -torch.inf).scatter_(1, held, 0.0)
+        full[self._where] = torch.where(self.open.flatten()[self._where, None], logs, full[self._where])
+        return full.reshape(rows, length, -1).permute(1, 2, 0).contiguous()
 
     @cached_property
     def _plain_mass(self) -> Tensor | None:
@@ -132,7 +144,7 @@ class Posterior:
             count = (possible * self.language.size).sum(-1)
             only.append(torch.where(count == 1, possible.long().argmax(-1), -1))
         chosen = torch.stack(only, 1)
-        token = self._segments.members[self._segments.first[chosen.clamp_min(0)], 0]
+        token = self._segments.small[chosen.clamp_min(0)]
         forced = self.open & (chosen >= 0)
         return forced, torch.where(forced, token, -1)
 
@@ -152,17 +164,21 @@ class Posterior:
             pick, _ = draw_from(joint, uniform[:, i, 0])
             chosen.append(pick)
             state = move.gather(1, pick[:, None]).squeeze(1)
-        classes = torch.stack(chosen, 1)
-        flat = self.log_p.reshape(-1, self.log_p.shape[2])
-        logs = self._segment_logs.flatten(0, 1)
-        drawn = draw_tokens(self._segments, flat, logs, classes.flatten(), uniform[..., 1].flatten())
-        return torch.where(self.open, drawn.reshape(classes.shape), self.tokens)
+        classes = torch.stack(chosen, 1).flatten()[self._where]
+        share, second = self._masses.share, uniform[..., 1].flatten()[self._where]
+        return self._fill(draw_tokens(self._segments, self._rows, share, classes, second))
+
+    def _fill(self, drawn: Tensor) -> Tensor:
+        """The tokens [B, L] with those of the worked positions [R] in the open places."""
+        full = self.tokens.flatten().index_put((self._where,), drawn).reshape(self.tokens.shape)
+        return torch.where(self.open, full, self.tokens)
 
     def best(self) -> Tensor:
         """The most probable draft [B, L] (Viterbi); among equals the lowest token id, from the left."""
-        flat = self.log_p.reshape(-1, self.log_p.shape[2])
-        value, token = (x.reshape(*self.open.shape, -1) for x in best_tokens(self._segments, flat))
-        value = torch.where(self.open[..., None], value, self._log_mass.permute(2, 0, 1)).permute(1, 0, 2)
+        top, lowest = best_tokens(self._segments, self._rows)
+        value = self._by_position(top).permute(0, 2, 1)
+        token = self.tokens.flatten()[:, None].repeat(1, self.language.width).index_put((self._where,), lowest)
+        token = token.reshape(*self.open.shape, -1)
         ahead = [torch.where(self.language.accept, 0.0, -torch.inf).double().expand(len(self.tokens), -1)]
         for i in range(self.open.shape[1] - 1, -1, -1):
             ahead.append((ahead[-1][:, self.language.delta] + value[i][:, None, :]).amax(-1))

@@ -12,37 +12,48 @@ from torch import Tensor
 SEGMENT = 128
 #: Least log-probability (nats) that a token counts with, whatever the model says.
 FLOOR = -1e4
+#: Rows whose float32 sums are made at a time, so that they stay in cache.
+_CHUNK = 16
+#: Below this a float32 sum of exponentials may have lost digits and is made again in logarithms.
+_SMALL = 1e-25
 
 
 @dataclass(frozen=True, eq=False)
 class Segments:
-    """The vocabulary cut into classes, and large classes into segments, for sums and draws in two strides.
+    """The vocabulary cut into classes, and classes into segments, for sums and draws in two strides.
 
     `of_token` [V] names each token's segment; `members` [S, W] its tokens in ascending order, padded with
-    -1; `first` [C + 1] the segments of each class (they are consecutive).
+    -1; `first` [C + 1] the segments of each class, which are consecutive; `main` the largest class, whose
+    segments are runs of SEGMENT neighbouring ids; `rest` the tokens outside it.
     """
 
     of_token: Tensor
     members: Tensor
     first: Tensor
-    class_of: Tensor
+    main: int
+    rest: Tensor
 
     @staticmethod
     def of(classes: Tensor, size: Tensor) -> Segments:
         """From each token's class [V] and the number of tokens in each class [C]."""
+        device, tokens = classes.device, torch.arange(len(classes), device=classes.device)
+        main = int(size.argmax())
         pieces = (size + SEGMENT - 1) // SEGMENT
+        pieces[main] = (len(classes) + SEGMENT - 1) // SEGMENT
         first = torch.cat([pieces.new_zeros(1), pieces.cumsum(0)])
-        order = torch.argsort(classes, stable=True)
-        start = size.cumsum(0) - size
         rank = torch.empty_like(classes)
-        rank[order] = torch.arange(len(classes), device=classes.device) - start[classes[order]]
-        # Dealing tokens out in turn, not in runs: neighbouring additions then hit different sums.
-        of_token = first[classes] + rank % pieces[classes]
-        within = torch.div(rank, pieces[classes], rounding_mode="floor")
-        members = torch.full((int(first[-1]), int(within.max()) + 1), -1, device=classes.device)
-        members[of_token, within] = torch.arange(len(classes), device=classes.device)
-        class_of = torch.repeat_interleave(torch.arange(len(size), device=classes.device), pieces)
-        return Segments(of_token, members, first, class_of)
+        order = torch.argsort(classes, stable=True)
+        rank[order] = tokens - (size.cumsum(0) - size)[classes[order]]
+        # Dealing tokens out in turn, not in runs: neighbouring additions then go to different sums.
+        piece = torch.where(classes == main, tokens // SEGMENT, rank % pieces[classes])
+        of_token = first[classes] + piece
+        by_segment = torch.argsort(of_token, stable=True)
+        count = torch.bincount(of_token, minlength=int(first[-1]))
+        slot = torch.empty_like(classes)
+        slot[by_segment] = tokens - (count.cumsum(0) - count)[of_token[by_segment]]
+        members = torch.full((len(count), int(slot.max()) + 1), -1, device=device)
+        members[of_token, slot] = tokens
+        return Segments(of_token, members, first, main, (classes != main).nonzero().squeeze(1))
 
     @cached_property
     def by_class(self) -> Tensor:
@@ -50,6 +61,92 @@ class Segments:
         count = self.first.diff()
         slots = torch.arange(int(count.max()), device=count.device)
         return torch.where(slots < count[:, None], self.first[:-1, None] + slots, -1)
+
+    @cached_property
+    def class_of(self) -> Tensor:
+        """Class of each segment [S]."""
+        return torch.repeat_interleave(torch.arange(len(self.first) - 1, device=self.first.device), self.first.diff())
+
+    @cached_property
+    def small(self) -> Tensor:
+        """One token of each class that has one token only, and -1 for the others [C]."""
+        single = torch.bincount(self.class_of[self.of_token], minlength=len(self.first) - 1) == 1
+        lowest = self.members[self.first[:-1]].amax(-1)
+        return torch.where(single, torch.where(lowest >= 0, lowest, self.members.amax()), -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Masses:
+    """Class log-probabilities `log` [R, C] float64, and each segment's share of its class `share` [R, S]."""
+
+    log: Tensor
+    share: Tensor
+
+
+def masses(segments: Segments, log_p: Tensor) -> Masses:
+    """Sums of exp(log_p) [R, V] by class and segment; on a CPU float32 sums are made directly where safe."""
+    if log_p.is_cuda or log_p.dtype != torch.float32:
+        return _careful(segments, log_p)
+    sums = _direct(segments, log_p)
+    total = _by_class(segments, sums)
+    log = total.log()
+    row, column = (~(total >= _SMALL) | (total > 2)).nonzero(as_tuple=True)
+    share = sums
+    if len(row):
+        _repair(segments, log_p, row, column, log, share)
+    return Masses(log, share)
+
+
+def _direct(segments: Segments, log_p: Tensor) -> Tensor:
+    """Segment sums [R, S] float32."""
+    rows, size = log_p.shape
+    sums = log_p.new_zeros(rows, len(segments.members))
+    width = -(-size // SEGMENT) * SEGMENT
+    buffer = log_p.new_zeros(min(rows, _CHUNK), width)
+    rest, blocks = segments.rest, slice(int(segments.first[segments.main]), int(segments.first[segments.main + 1]))
+    split = 5 * len(rest) < 3 * size
+    for i in range(0, rows, _CHUNK):
+        held = buffer[: min(_CHUNK, rows - i)]
+        part = sums[i : i + _CHUNK]
+        torch.exp(log_p[i : i + _CHUNK], out=held[:, :size])
+        if split:
+            part.index_add_(1, segments.of_token[rest], held.index_select(1, rest))
+            held.index_fill_(1, rest, 0.0)
+            part[:, blocks] = held.view(len(held), -1, SEGMENT).sum(-1)
+        else:
+            part.index_add_(1, segments.of_token, held[:, :size])
+    return sums
+
+
+def _by_class(segments: Segments, sums: Tensor) -> Tensor:
+    return sums.new_zeros(len(sums), len(segments.first) - 1, dtype=torch.float64).index_add_(
+        1, segments.class_of, sums.double()
+    )
+
+
+def _repair(segments: Segments, log_p: Tensor, row: Tensor, column: Tensor, log: Tensor, share: Tensor) -> None:
+    """Make the sums of class `column` in `row` again in float64 logarithms."""
+    most = max(1, 2**21 // (segments.by_class.shape[1] * segments.members.shape[1]))
+    for i in range(0, len(row), most):
+        r, c = row[i : i + most], column[i : i + most]
+        pieces = segments.by_class[c]
+        pieces = pieces[:, : int((pieces >= 0).sum(-1).max())]
+        tokens = segments.members[pieces.clamp_min(0)].masked_fill((pieces < 0)[..., None], -1)
+        logs = clean(log_p[r[:, None, None], tokens.clamp_min(0)]).masked_fill(tokens < 0, -torch.inf).logsumexp(-1)
+        whole = logs.logsumexp(-1)
+        log[r, c] = whole
+        inside = pieces >= 0
+        share[r[:, None].expand_as(pieces)[inside], pieces[inside]] = (
+            (logs - whole[:, None]).exp().to(share.dtype)[inside]
+        )
+
+
+def _careful(segments: Segments, log_p: Tensor) -> Masses:
+    chunk = max(1, 2**22 // segments.members.numel()) if not log_p.is_cuda else max(1, len(log_p))
+    parts = [padded_logsumexp(clean(part), segments.members) for part in log_p.split(chunk)]
+    logs = torch.cat(parts)
+    whole = padded_logsumexp(logs, segments.by_class)
+    return Masses(whole, (logs - whole[:, segments.class_of]).exp())
 
 
 def clean(log_p: Tensor) -> Tensor:
@@ -59,20 +156,7 @@ def clean(log_p: Tensor) -> Tensor:
 
 def padded_logsumexp(values: Tensor, index: Tensor) -> Tensor:
     """log sum exp over values[:, index[j]] for each j, index [J, W] padded with -1: [R, J]."""
-    picked = values[:, index.clamp_min(0)].masked_fill(index < 0, -torch.inf)
-    return picked.logsumexp(-1)
-
-
-def segment_log_masses(segments: Segments, log_p: Tensor) -> Tensor:
-    """log of each segment's probability: [R, V] -> float64 [R, S]."""
-    rows, chunk = len(log_p), max(1, 2**20 // segments.members.numel())
-    parts = [padded_logsumexp(clean(log_p[i : i + chunk]), segments.members) for i in range(0, rows, chunk)]
-    return torch.cat(parts) if parts else log_p.new_zeros(0, len(segments.members), dtype=torch.float64)
-
-
-def class_log_masses(segments: Segments, segment_logs: Tensor) -> Tensor:
-    """log of each class's probability: [R, S] -> [R, C]."""
-    return padded_logsumexp(segment_logs, segments.by_class)
+    return values[:, index.clamp_min(0)].masked_fill(index < 0, -torch.inf).logsumexp(-1)
 
 
 def draw_from(weights: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
@@ -95,13 +179,11 @@ def relative(log_weights: Tensor) -> Tensor:
     return (log_weights - log_weights.amax(-1, keepdim=True)).exp()
 
 
-def draw_tokens(
-    segments: Segments, log_p: Tensor, segment_logs: Tensor, chosen: Tensor, uniform: Tensor
-) -> Tensor:
-    """A token of each row's `chosen` class [R], drawn by p within the class: int64 [R]."""
+def draw_tokens(segments: Segments, log_p: Tensor, share: Tensor, chosen: Tensor, uniform: Tensor) -> Tensor:
+    """A token of each row's `chosen` class [R], drawn by p [R, V] within the class: int64 [R]."""
     choices = segments.by_class[chosen]
-    logs = segment_logs.gather(1, choices.clamp_min(0)).masked_fill(choices < 0, -torch.inf)
-    slot, rest = draw_from(relative(logs), uniform)
+    weights = share.gather(1, choices.clamp_min(0)).double().masked_fill(choices < 0, 0.0)
+    slot, rest = draw_from(weights, uniform)
     tokens = segments.members[choices.gather(1, slot[:, None]).squeeze(1)]
     inside = clean(log_p.gather(1, tokens.clamp_min(0))).masked_fill(tokens < 0, -torch.inf)
     slot, _ = draw_from(relative(inside), rest)
@@ -110,17 +192,14 @@ def draw_tokens(
 
 def best_tokens(segments: Segments, log_p: Tensor) -> tuple[Tensor, Tensor]:
     """Highest log-probability in each class and the lowest token id that has it: [R, C] float64, int64."""
-    rows, chunk = len(log_p), max(1, 2**20 // segments.members.numel())
-    values, tokens = [], []
-    for i in range(0, rows, chunk):
-        inside = clean(log_p[i : i + chunk])[:, segments.members.clamp_min(0)]
-        inside = inside.masked_fill(segments.members < 0, -torch.inf)
+    never, values, tokens = log_p.shape[1], [], []
+    for part in log_p.split(max(1, 2**20 // segments.members.numel())):
+        inside = part[:, segments.members.clamp_min(0)].masked_fill(segments.members < 0, -torch.inf)
         best = inside.amax(-1)
-        never = log_p.shape[1]
-        token = torch.where(inside == best[..., None], segments.members, never).amin(-1)
+        token = torch.where((inside == best[..., None]) & (segments.members >= 0), segments.members, never).amin(-1)
         shown = best[:, segments.by_class.clamp_min(0)].masked_fill(segments.by_class < 0, -torch.inf)
         top = shown.amax(-1)
         among = token[:, segments.by_class.clamp_min(0)]
-        values.append(top)
+        values.append(clean(top))
         tokens.append(torch.where(shown == top[..., None], among, never).amin(-1))
     return torch.cat(values), torch.cat(tokens)

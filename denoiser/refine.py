@@ -18,6 +18,8 @@ from redraft.denoiser.settings import Settings
 from redraft.denoiser.steering import Steering
 from redraft.denoiser.step import Prompt, Step
 
+SURE = 1.0 - 1e-9  # a posterior this near to 1 leaves no other token
+
 
 @dataclass(frozen=True)
 class Refinement:
@@ -63,7 +65,7 @@ def refine(
         uniform = random.uniform(length, 4)
         draft = beliefs.sample(uniform[..., :2]) if settings.temperature > 0 else beliefs.best()
         confidence = beliefs.confidence(draft)
-        forced, _ = beliefs.forced()
+        forced = canvas.open & (confidence > SURE)
         free = canvas.open & ~forced
         quota = -(-free.sum(-1) // (settings.steps - index))
         chosen = settings.selection(Proposal(step, draft, confidence, free, quota, uniform[..., 2])) | forced

@@ -13,9 +13,9 @@ Parts = tuple[IntArray, IntArray, int, BoolArray]  # classes [A], delta [Q, C], 
 def canonical(classes: IntArray, delta: IntArray, start: int, accept: BoolArray) -> Parts:
     """The minimal automaton of the same language, states and classes numbered by first visit.
 
-    Moore refinement: b_0 = (accept, distances to each kind of fate),
-    b_{n+1}(q) = (b_n(q), b_n(delta[q, :])) until no block splits. Signatures are random 64-bit sums, and the fixed point is checked to be a congruence, so
-    the result is exact. Cost O(rounds * Q * C).
+    Moore refinement: b_0 = (accept, distances to each kind of fate) and
+    b_{n+1}(q) = (b_n(q), b_n(delta[q, :])) until no block splits. Signatures are random 64-bit sums; the
+    fixed point is checked to be a congruence, so the result is exact. Cost O(rounds * Q * C).
     """
     classes, delta = _trim_classes(classes, delta)
     delta, accept = _reach(delta, start, accept)

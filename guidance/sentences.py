@@ -52,9 +52,9 @@ class Sentences(HardGuide):
                 return _State(min(count + 1, cap), "blank", b"") if phase == "ended" else _State(count, phase, b"")
             if byte in ENDS and phase != "blank":
                 stopped = not (byte == 0x2E and phase == "said" and word in whole)
-                return _State(count, "ended" if stopped else "said", b"?")
+                return _State(count, "ended" if stopped else "said", b"")
             if byte in CLOSERS:
-                return _State(count, phase, b"?" if phase == "ended" else b"")
+                return _State(count, phase, b"")
             if byte not in WORD_BYTES and byte < 0x80:
                 return _State(count, "said" if phase == "ended" else phase, b"")
             grown = word + bytes([byte])

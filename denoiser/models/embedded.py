@@ -28,16 +28,17 @@ class Embedded(MaskedLM):
     """
 
     def __init__(self, folder: Path, model: Any, tokenizer: tokenizers.Tokenizer, card: Mapping[str, Any]) -> None:
-        special = card["special_ids"]
+        special = card["special"]
         vocabulary = Vocabulary.from_tokenizer(
             tokenizer, mask_id=special["mask"], eos_id=special["eos"], pad_id=special["pad"], whole_first=True
         )
-        super().__init__(model, vocabulary, name=str(card["name"]), max_positions=int(card["max_positions"]))
+        positions = int(model.config.max_position_embeddings)
+        super().__init__(model, vocabulary, name=folder.name, max_positions=positions)
         self.folder = folder
-        self.max_length = int(card["max_length"])
-        self.length = int(card["length"])
-        self.settings = Settings.from_dict(card["defaults"])
-        self._tags: dict[str, dict[str, int]] = {kind: dict(values) for kind, values in card["tags"].items()}
+        self.max_length = min(int(card["canvas"]), positions - 2)
+        self.length = int(card.get("length", 48))
+        self.settings = Settings.from_dict(card["decoding"])
+        self._tags: dict[str, dict[str, int]] = {"genre": dict(card["genres"]), "tone": dict(card["tones"])}
         self.conditions = {kind: tuple(values) for kind, values in self._tags.items()}
 
     def lead(self, prompt: Prompt) -> Tensor:

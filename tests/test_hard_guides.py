@@ -1,0 +1,199 @@
+"""Each hard guide's language against its own plain-code check: language <= check <= outer."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from toys import small_vocabulary
+
+from redraft.denoiser import Automaton, HardGuide, InvalidGuideError, Scene, UnsatisfiableError
+from redraft.denoiser.steering import Steering
+from redraft.guidance import Forbid, Infill, Keywords, Pattern, Sentences, Tokens, Words
+from redraft.guidance.occurrence import find, occurs
+from redraft.guidance.sentences import sentence_ends
+from redraft.guidance.space import SPACES
+
+VOCABULARY = small_vocabulary()
+SCENE = Scene(VOCABULARY, torch.device("cpu"), 1, 40, 8)
+
+PIECES = st.sampled_from(
+    ["storm", "Storm", "STORM", "storms", "lighthouse", "light", " house", " ", " ", " ", "  ", ".", ". ", "! ", "?", "...",
+     '"', "'", ")", "(", "-", "\n", "\t", "é", "—", "\u00a0", "\u2003", "😀", "a", "dark and stormy", "the ", "Mr", "Mr.", "Dr. ",
+     "3.5", "x", "1", "_", "The ", "dog", "<mask>", "old dog", " in the dark."]
+)
+TEXTS = st.lists(PIECES, max_size=9).map("".join)
+
+GUIDES: list[HardGuide] = [
+    Keywords("storm"),
+    Keywords("storm", "dog"),
+    Keywords("storm", "dog", "light", at_least=2),
+    Keywords(("storm", "storms"), exact_case=True),
+    Keywords("light", whole=False),
+    Keywords("dark and stormy"),
+    Keywords("é"),
+    Keywords("..."),
+    Keywords("-storm"),
+    Forbid("storm", "dark and stormy"),
+    Forbid("the", "a", "é", whole=False),
+    Forbid("storm", exact_case=True),
+    Forbid("...", "-"),
+    Forbid(regexes=[r"[0-9]", "st.rm"]),
+    Words(2, 5),
+    Words(0, 3),
+    Words(4),
+    Sentences(1, 2),
+    Sentences(2),
+    Infill("The ___ in the dark."),
+    Infill("___storm[[1-2]]"),
+    Infill(r"a[[1-2]]\___"),
+    Pattern("(?i)the (storm|dog)[^a]*"),
+    Pattern(r"[\p{L} ]*"),
+    ~Keywords("storm"),
+    ~Words(2, 5),
+    ~Forbid("storm", "é"),
+    ~Sentences(1),
+    Keywords("storm") & Words(1, 4),
+    Keywords("storm") | Keywords("dog"),
+    ~(Keywords("storm") | Forbid("dog")),
+    (Keywords("storm") & ~Keywords("dog")) | Sentences(1, 1),
+]
+
+
+def accepts(language: Automaton, text: str) -> bool:
+    return language.accepts(VOCABULARY.encode(text))
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=str)
+@given(text=TEXTS)
+@settings(max_examples=120, deadline=None)
+def test_language_within_check_within_outer(guide: HardGuide, text: str) -> None:
+    held = guide.check(text).status == "satisfied"
+    if accepts(guide.language(SCENE), text):
+        assert held, guide.check(text)
+    if held:
+        assert accepts(guide.outer(SCENE), text)
+
+
+@pytest.mark.parametrize("guide", [g for g in GUIDES if isinstance(g, (Words, Sentences, Infill, Pattern))], ids=str)
+@given(text=TEXTS)
+@settings(max_examples=120, deadline=None)
+def test_exact_guides_are_exact(guide: HardGuide, text: str) -> None:
+    assert accepts(guide.language(SCENE), text) == (guide.check(text).status == "satisfied")
+
+
+@given(words=st.lists(st.sampled_from(["a", "ab", "b a", "é", "-", "ba.", "aé", "A b"]), min_size=1, max_size=3), text=st.text("abé- .A", max_size=12))
+@settings(max_examples=400, deadline=None)
+def test_occurs_brackets_find(words: list[str], text: str) -> None:
+    for whole in (True, False):
+        found = any(find(text, word, whole=whole) for word in words)
+        more = occurs(tuple(words), whole).accepts(text.encode())
+        less = occurs(tuple(words), whole, sure=True).accepts(text.encode())
+        assert less <= found <= more
+        if text.isascii() and all(word.isascii() for word in words):
+            assert less == found == more
+
+
+def test_spaces_are_those_of_str() -> None:
+    assert {chr(code).encode() for code in range(0x110000) if chr(code).isspace()} == SPACES
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "complete"),
+    [
+        ("Hello. There!", 2, True),
+        ("Mr. Hill came home.", 1, True),
+        ("I saw Dr. Hill. He waved.", 2, True),
+        ('He said "no." Then he left', 1, False),
+        ("It cost 3.50 dollars.", 1, True),
+        ("Wait... what?", 2, True),
+        ("... ", 0, False),
+        ("Hello. ", 1, False),
+        ("", 0, False),
+    ],
+)
+def test_sentence_ends(text: str, count: int, complete: bool) -> None:
+    ends = sentence_ends(text)
+    assert len(ends) == count
+    assert (bool(ends) and ends[-1] == len(text)) == complete
+
+
+def test_keywords_find_their_places() -> None:
+    verdict = Keywords("storm", ("dog", "dogs")).check("Two dogs, one Storm.")
+    assert verdict.status == "satisfied"
+    assert [(s.start, s.end) for s in verdict.spans] == [(14, 19), (4, 8)]
+    missing = Keywords("storm", "dog").check("stormy dogs")
+    assert (missing.status, missing.score, missing.note) == ("violated", 0.0, "missing: storm, dog")
+
+
+def test_keywords_need_room_for_separate_words() -> None:
+    with pytest.raises(UnsatisfiableError, match=r"Keywords\('storm', 'dog', 'cat'\) and Words\(1-2\) contradict"):
+        Steering([Keywords("storm", "dog", "cat"), Words(1, 2)], SCENE)
+
+
+@pytest.mark.parametrize(
+    ("guides", "names", "needed"),
+    [
+        ([Keywords("storm"), Forbid("storm")], 2, None),
+        ([Words(3), Keywords("dog"), Forbid("Dog"), Sentences(1)], 2, None),
+        ([Tokens(50, 60)], 1, 51),
+        ([Infill("the cat sat on the red house and the dog ran home by the sea in the night ___ storm and the keeper saw it with the very old lighthouse " * 2)], 1, None),
+        ([Keywords("storm") & ~Keywords("storm")], 1, None),
+        ([Words(1, 9), Infill("The ___ was [[9]] and the dog.")], 2, None),
+    ],
+)
+def test_contradictions_are_named_before_anything_runs(guides: list[HardGuide], names: int, needed: int | None) -> None:
+    with pytest.raises(UnsatisfiableError) as caught:
+        Steering(guides, SCENE)
+    assert len(caught.value.conflict) == names
+    assert all(name in str(caught.value) for name in caught.value.conflict)
+    if needed is not None:
+        assert caught.value.needed == needed
+        assert str(needed) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Keywords(), "at least one word"),
+        (lambda: Keywords(""), "'': give a word or phrase"),
+        (lambda: Keywords("  "), "give a word or phrase"),
+        (lambda: Keywords("a", at_least=2), "at_least is 2 of 1 keywords"),
+        (lambda: Keywords("a", anchor="late"), "anchor is 'late'"),
+        (lambda: Words(5, 2), "runs from 5 to 2"),
+        (lambda: Words(-1, 2), "is -1: use a whole number from 0"),
+        (lambda: Words(True, 2), "is True"),
+        (lambda: Sentences(0, 2), "is 0: use a whole number from 1"),
+        (lambda: Tokens(3, 2), "runs from 3 to 2"),
+        (lambda: Infill("no blank"), "has no blank"),
+        (lambda: Infill("a ___[[2]] b"), "touch"),
+        (lambda: Infill("a [[x]] b"), r"is no width"),
+        (lambda: Infill("a [[6-3]] b"), "runs from 6 to 3"),
+        (lambda: Forbid(), "nothing to forbid"),
+        (lambda: Forbid(regexes=["a*"]), "matches nothing at all"),
+        (lambda: Pattern("(ab"), "position"),
+        (lambda: Pattern(""), "give a regular expression"),
+        (lambda: Pattern(r"a\b"), "word boundary"),
+    ],
+)
+def test_bad_values_are_refused(make: object, message: str) -> None:
+    with pytest.raises(InvalidGuideError, match=message):
+        make()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=str)
+def test_guides_are_values(guide: HardGuide) -> None:
+    assert guide == eval_free_copy(guide)
+    assert hash(guide) == hash(eval_free_copy(guide))
+
+
+def eval_free_copy(guide: HardGuide) -> HardGuide:
+    fields = dict(guide.fields())
+    positional = fields.pop(guide.variadic) if guide.variadic else ()
+    return type(guide)(*positional, **fields)
+
+
+def test_hard_guides_have_no_strength() -> None:
+    with pytest.raises(TypeError, match="guaranteed and has no strength"):
+        2.0 * Keywords("storm")  # type: ignore[operator]

@@ -6,7 +6,6 @@ import difflib
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -14,19 +13,20 @@ from torch import Tensor
 from redraft.classifiers import shipped
 from redraft.denoiser import Bound, InvalidGuideError, Scene, SoftGuide, Span, Step, Verdict, Vocabulary
 
+PUSH = 0.6
+"""Nats: standard deviation of the bias over the tokens of ordinary text, at scale 1."""
 EVIDENCE = 5
 """At most so many words of evidence are shown."""
 
 
 class Tilt(SoftGuide):
-    """log p'(x) = log p(x) + gain * S(x), S the wanted label's log-odds by token scores, in nats.
+    """log p'(x) = log p(x) + PUSH / spread * S(x), S the wanted label's log-odds by token scores.
 
-    The bias is the vector [V] gain * (w - centre): exact for scores linear in tokens (see `TokenScores`),
-    0 for special tokens, so that it decides what is said, not how long. The check is a judge of words and
-    word pairs, trained on other writers than the bias.
+    The bias is the vector (w - centre) * PUSH / spread, [V] nats: exact for scores linear in tokens (see
+    `TokenScores`), of equal strength for every classifier, 0 for special tokens, so that it decides what is
+    said, not how long. As in training, a word counts once: one that stands on the canvas (in any case) is
+    rewarded no more, [B, 1, V]. The check is a judge of words and word pairs, trained on other writers.
     """
-
-    gain: ClassVar[float] = 1.0
 
     @abstractmethod
     def target(self) -> tuple[str, str]:
@@ -58,7 +58,7 @@ class Tilt(SoftGuide):
 class _BoundTilt(Bound):
     def __init__(self, guide: Tilt, scene: Scene) -> None:
         super().__init__(guide, scene)
-        self.vector = guide.gain * _vector(*guide.target(), scene.vocabulary).to(scene.device)
+        self.vector = _vector(*guide.target(), scene.vocabulary).to(scene.device)
         self.words = _words(scene.vocabulary).to(scene.device)
 
     def bias(self, step: Step) -> Tensor | None:
@@ -74,12 +74,15 @@ class _BoundTilt(Bound):
 def _words(vocabulary: Vocabulary) -> Tensor:
     """int64 [V]: a number for each word, the same whatever its case and the spaces around it."""
     numbers: dict[bytes, int] = {}
-    return torch.tensor([numbers.setdefault((raw or b"").strip().lower(), len(numbers)) for raw in vocabulary.token_bytes])
+    return torch.tensor(
+        [numbers.setdefault((raw or b"").strip().lower(), len(numbers)) for raw in vocabulary.token_bytes]
+    )
 
 
 @lru_cache(maxsize=32)
 def _vector(name: str, label: str, vocabulary: Vocabulary) -> Tensor:
-    return torch.from_numpy(shipped(name).tokens.vector(vocabulary, label))
+    tokens = shipped(name).tokens
+    return PUSH / tokens.spread * torch.from_numpy(tokens.vector(vocabulary, label))
 
 
 def known(value: str, what: str, names: Sequence[str]) -> None:

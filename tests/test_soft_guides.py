@@ -30,6 +30,7 @@ from redraft.denoiser import (
 )
 from redraft.denoiser.randomness import Randomness
 from redraft.guidance import Bias, Repetition, Sentiment, Style, during
+from redraft.guidance.tilt import PUSH
 
 WORDS = (
     "the",
@@ -218,13 +219,29 @@ def test_repetition_counts_no_special_token() -> None:
 
 @tilts
 def test_bias_is_the_label_s_vector(guide: Sentiment | Style, device: torch.device) -> None:
-    bias = biased(guide, a_step([[-1, 1, -1]] * 2, noise(3, 0).to(device)))
+    bias = biased(guide, a_step([[-1, MASK, -1]] * 2, noise(3, 0).to(device)))
     name, label = guide.target()
-    vector = shipped(name).tokens.vector(VOCABULARY, label)
-    np.testing.assert_allclose(bias[0, 0].numpy(), guide.gain * vector, rtol=1e-6)
+    tokens = shipped(name).tokens
+    np.testing.assert_allclose(
+        bias[0, 0].numpy(), PUSH / tokens.spread * tokens.vector(VOCABULARY, label), rtol=1e-6
+    )
     assert torch.equal(bias, bias[0, 0].expand_as(bias))
     assert float(bias[0, 0, MASK]) == 0.0
     assert bool(bias.any())
+
+
+@given(canvases)
+@settings(max_examples=25, deadline=None)
+def test_a_word_on_the_canvas_is_rewarded_no_more(tokens: list[list[int]]) -> None:
+    """Row by row, whatever its case and space; a penalty stays."""
+    vector = biased(Sentiment("positive"), a_step([[-1] * 6], noise(6, 0)))[0, 0]
+    expected = vector.repeat(len(tokens), 6, 1)
+    for row, held in enumerate(tokens):
+        for token in held:
+            if token >= 0:
+                same = [token, (token + len(WORDS)) % MASK]
+                expected[row, :, same] = vector[same].clamp_max(0.0)
+    assert torch.equal(biased(Sentiment("positive"), a_step(tokens, noise(6, 0))), expected)
 
 
 def test_the_tones_are_opposites_and_have_the_signs() -> None:

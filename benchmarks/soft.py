@@ -42,7 +42,7 @@ def cross_entropy(denoiser: Denoiser, results: list[Result]) -> float:
     return total / int(text.sum())
 
 
-def row(name: str, scale: float, denoiser: Denoiser, results: list[Result], guide: Tilt) -> dict[str, object]:
+def row(scale: float, denoiser: Denoiser, results: list[Result], guide: Tilt) -> dict[str, object]:
     """One line of the table; `guide` judges."""
     texts = [r.text for r in results]
     vader = SentimentIntensityAnalyzer()
@@ -50,7 +50,6 @@ def row(name: str, scale: float, denoiser: Denoiser, results: list[Result], guid
     moods = [vader.polarity_scores(text)["compound"] for text in texts]
     words = [text.lower().split() for text in texts]
     return {
-        "guide": name,
         "judged": str(guide),
         "scale": scale,
         "judge": sum(guide.check(text).status == "satisfied" for text in texts) / len(texts),
@@ -66,10 +65,8 @@ def row(name: str, scale: float, denoiser: Denoiser, results: list[Result], guid
 
 def shown(line: dict[str, object]) -> str:
     vader = "" if line["vader"] is None else f"{line['vader']:.0%}"
-    return (
-        f"| {line['guide']} | {line['judged']} | {line['scale']:g} | {line['judge']:.0%} | {vader} | {line['unrepeated']:.3f} "
-        f"| {line['distinct']:.2f} | {line['words']:.0f} | {line['nats']:.2f} |"
-    )
+    shares = f"{line['judge']:.0%} | {vader} | {line['unrepeated']:.3f} | {line['distinct']:.2f}"
+    return f"| {line['judged']} | {line['scale']:g} | {shares} | {line['words']:.0f} | {line['nats']:.2f} |"
 
 
 def main() -> None:
@@ -101,14 +98,14 @@ def main() -> None:
             )
         return results
 
-    print("| guide | judged as | scale | judge | VADER | not repeated | distinct | words | nats |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    print("| guide | scale | judge | VADER | not repeated | distinct | words | nats |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     free = write(None, 0.0)
     for guide in GUIDES:
-        print(shown(row("none", 0.0, denoiser, free, guide)), flush=True)
+        print(shown(row(0.0, denoiser, free, guide)), flush=True)
     for guide in GUIDES:
         for scale in options.scales:
-            print(shown(row(str(guide), scale, denoiser, write(guide, scale), guide)), flush=True)
+            print(shown(row(scale, denoiser, write(guide, scale), guide)), flush=True)
 
 
 if __name__ == "__main__":

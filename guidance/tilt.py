@@ -13,8 +13,10 @@ from torch import Tensor
 from redraft.classifiers import shipped
 from redraft.denoiser import Bound, InvalidGuideError, Scene, SoftGuide, Span, Step, Verdict, Vocabulary
 
-PUSH = 0.6
+PUSH = 0.8
 """Nats: standard deviation of the bias over the tokens of ordinary text, at scale 1."""
+CLITIC = 1.0
+"""Nats: at most so much for a piece such as 't or 'm, which only its own few words can carry."""
 EVIDENCE = 5
 """At most so many words of evidence are shown."""
 
@@ -25,7 +27,8 @@ class Tilt(SoftGuide):
     The bias is the vector (w - centre) * PUSH / spread, [V] nats: exact for scores linear in tokens (see
     `TokenScores`), of equal strength for every classifier, 0 for special tokens, so that it decides what is
     said, not how long. As in training, a word counts once: one that stands on the canvas (in any case) is
-    rewarded no more, [B, 1, V]. The check is a judge of words and word pairs, trained on other writers.
+    rewarded no more, so the bias is [B, 1, V]. The check is a judge of words and word pairs, trained on
+    other writers.
     """
 
     @abstractmethod
@@ -82,7 +85,11 @@ def _words(vocabulary: Vocabulary) -> Tensor:
 @lru_cache(maxsize=32)
 def _vector(name: str, label: str, vocabulary: Vocabulary) -> Tensor:
     tokens = shipped(name).tokens
-    return PUSH / tokens.spread * torch.from_numpy(tokens.vector(vocabulary, label))
+    vector = PUSH / tokens.spread * torch.from_numpy(tokens.vector(vocabulary, label))
+    clitic = torch.tensor(
+        [bool(raw and raw[:1] == b"'" and raw[1:].isalpha()) for raw in vocabulary.token_bytes]
+    )
+    return torch.where(clitic, vector.clamp(-CLITIC, CLITIC), vector)
 
 
 def known(value: str, what: str, names: Sequence[str]) -> None:

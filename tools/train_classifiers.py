@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tokenizers
 
-from redraft.classifiers import train_shipped
+from redraft.classifiers import WordScores, read_corpus, train_shipped
 from redraft.classifiers.measure import figures
 from redraft.classifiers.shipped import DATA
+from redraft.classifiers.training import Labelled, examples
 from redraft.denoiser import Vocabulary
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -25,7 +28,7 @@ FILES = {
 }
 
 
-def read_sentences(path: Path) -> tuple[list[str], list[str]]:
+def read_sentences(path: Path) -> Labelled:
     """Texts and labels of the sentences that people rated at least half a point from neutral (of 4)."""
     texts, labels = [], []
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines()[1:]:
@@ -36,15 +39,18 @@ def read_sentences(path: Path) -> tuple[list[str], list[str]]:
     return texts, labels
 
 
-def vader(elsewhere: dict[str, tuple[list[str], list[str]]]) -> None:
-    """Print VADER's own figures on the same sentences."""
+def beside_vader(judge: WordScores, sets: dict[str, Labelled]) -> dict[str, Any]:
+    """VADER's own figures on each set, and the share of texts on which it agrees with the judge."""
     from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
     analyzer = SentimentIntensityAnalyzer()
-    for name, (texts, labels) in elsewhere.items():
+    found = {}
+    for name, (texts, labels) in sets.items():
         scores = np.array([analyzer.polarity_scores(text)["compound"] for text in texts])
         truth = np.array([label == "positive" for label in labels])
-        print("VADER", name, figures(scores, truth, threshold=1e-9))
+        agree = float(np.mean((scores > 0) == (judge.score(texts)[:, 1] >= 0.5)))
+        found[name] = asdict(figures(scores, truth, threshold=1e-9)) | {"agrees_with_words": round(agree, 4)}
+    return found
 
 
 def main() -> None:
@@ -62,10 +68,15 @@ def main() -> None:
         if options.sentences
         else {}
     )
-    for card in train_shipped(options.corpus, options.out, vocabulary, elsewhere).values():
-        print(json.dumps({key: card[key] for key in ("name", "token-scores", "words")}))
+    cards = train_shipped(options.corpus, options.out, vocabulary, elsewhere)
     if elsewhere:
-        vader(elsewhere)
+        judge = WordScores.load(options.out / "sentiment")
+        passages = examples(read_corpus(options.corpus), "sentiment", judge=False)
+        cards["sentiment"]["vader"] = beside_vader(judge, {"held-out passages": passages, **elsewhere})
+        path = options.out / "sentiment" / "card.json"
+        path.write_text(json.dumps(cards["sentiment"], indent=2) + "\n", encoding="utf-8")
+    for card in cards.values():
+        print(json.dumps(card))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from redraft.denoiser.lift import TokenTrie, lift
 from redraft.denoiser.nfa import aho_corasick
 from redraft.denoiser.regex import compile_regex
 
-SYLLABLES = "st or m in g er an the qu lo ri ve éa 日 本 { \" } : , 0 1 23 ti on al ed ing e a s t n".split(" ")
+SYLLABLES = ['st', 'or', 'm', 'in', 'g', 'er', 'an', 'the', 'qu', 'lo', 'ri', 've', 'éa', '日', '本', '{', '"', '}', ':', ',', '0', '1', '23', 'ti', 'on', 'al', 'ed', 'ing', 'e', 'a', 's', 't', 'n']
 
 
 def vocabulary(size: int, seed: int = 0) -> list[bytes | None]:
@@ -87,9 +87,8 @@ def stages(language: Language, log_p: torch.Tensor, uniform: torch.Tensor) -> di
 
     return {
         "masses": lambda: fresh()._log_mass,
-        "backward": lambda: held[0]._beta,
+        "sums": lambda: (held[0]._beta, held[0]._alpha),
         "draft": sample,
-        "forward": lambda: held[0]._alpha,
         "confidence": lambda: held[0].confidence(draft[0]),
     }
 
@@ -110,7 +109,9 @@ def main() -> None:
         "random, 512 states": random_automaton(len(tokens), 512, 40),
     }
     shape = (options.rows, options.length)
-    log_p = torch.log_softmax(torch.randn(*shape, len(tokens), generator=torch.Generator().manual_seed(0)) * 3, -1)
+    log_p = torch.log_softmax(
+        torch.randn(*shape, len(tokens), generator=torch.Generator().manual_seed(0)) * 3, -1
+    )
     uniform = torch.rand(*shape, 2, dtype=torch.float64)
     bound = {name: Language.of([a], [0] * options.rows) for name, a in cases.items()}
     times: dict[tuple[str, str], list[float]] = {}
@@ -130,12 +131,14 @@ def main() -> None:
         middle = [statistics.median(times[name, stage][1:]) for stage in names]
         pairs = len(language.edges.target)
         cells = "".join(f"{value:11.1f}" for value in middle)
-        print(f"{name:30}{language.states:5}{language.width:5}{pairs:7}{cells}{sum(middle[:5]):8.1f}")
+        print(f"{name:30}{language.states:5}{language.width:5}{pairs:7}{cells}{sum(middle[:4]):8.1f}")
 
 
 def best(language: Language, log_p: torch.Tensor) -> torch.Tensor:
     shape = log_p.shape[:2]
-    return posterior(language, log_p, torch.zeros(shape, dtype=torch.int64), torch.ones(shape, dtype=torch.bool)).best()
+    return posterior(
+        language, log_p, torch.zeros(shape, dtype=torch.int64), torch.ones(shape, dtype=torch.bool)
+    ).best()
 
 
 def forced(language: Language, log_p: torch.Tensor) -> torch.Tensor:

@@ -13,7 +13,6 @@ from redraft.denoiser.masses import (
     Segments,
     best_tokens,
     clean,
-    draw_from,
     draw_tokens,
     masses,
     relative,
@@ -82,27 +81,16 @@ class Posterior:
         return full.reshape(rows, length, -1).permute(1, 2, 0).contiguous()
 
     @cached_property
-    def _plain_mass(self) -> Tensor | None:
-        """Class masses [L, C, B] where plain sums are safe to try, else None."""
-        if self._log_mass.is_cuda or not messages.mass_range_is_safe(self._log_mass):
-            return None
-        return self._log_mass.exp()
-
-    @cached_property
-    def _beta(self) -> Messages:
-        if self._plain_mass is not None:
-            plain = messages.backward(self.language, self._plain_mass)
-            if messages.is_exact(plain):
-                return plain
-        return messages.log_backward(self.language, self._log_mass)
+    def _plain(self) -> tuple[Messages, Messages] | None:
+        return messages.plain(self.language, self._log_mass)
 
     @cached_property
     def _alpha(self) -> Messages:
-        if self._plain_mass is not None and not self._beta.logarithmic:
-            plain = messages.forward(self.language, self._plain_mass)
-            if messages.is_exact(plain):
-                return plain
-        return messages.log_forward(self.language, self._log_mass)
+        return self._plain[0] if self._plain else messages.log_forward(self.language, self._log_mass)
+
+    @cached_property
+    def _beta(self) -> Messages:
+        return self._plain[1] if self._plain else messages.log_backward(self.language, self._log_mass)
 
     @cached_property
     def log_z(self) -> Tensor:
@@ -153,20 +141,28 @@ class Posterior:
 
         `uniform` [B, L, 2] float64 in [0, 1): one number for the class, one for the token within it.
         """
-        state, chosen = self.language.start, []
-        weight = self._log_mass if self._beta.logarithmic else self._plain_mass
-        assert weight is not None
-        for i in range(self.open.shape[1]):
-            move = self.language.delta[state]  # [B, C]
-            after = self._beta.value[i + 1].T.gather(1, move)
-            now = weight[i].T
-            joint = relative(now + after) if self._beta.logarithmic else now * after
-            pick, _ = draw_from(joint, uniform[:, i, 0])
-            chosen.append(pick)
-            state = move.gather(1, pick[:, None]).squeeze(1)
-        classes = torch.stack(chosen, 1).flatten()[self._where]
+        classes = self._draw_classes(uniform[..., 0]).flatten()[self._where]
         share, second = self._masses.share, uniform[..., 1].flatten()[self._where]
         return self._fill(draw_tokens(self._segments, self._rows, share, classes, second))
+
+    def _draw_classes(self, uniform: Tensor) -> Tensor:
+        """Classes [B, L] of a draft, drawn by inverse CDF with `uniform` [B, L]."""
+        logarithmic, beta = self._beta.logarithmic, self._beta.value
+        rows, length = uniform.shape
+        weight = self._log_mass if logarithmic else self._log_mass.exp()
+        weight = weight.permute(0, 2, 1).contiguous()
+        # Just below 1, so that rounding never selects past the last possible class.
+        goal = uniform.T.clamp(0.0, 1.0 - 2.0**-52).contiguous()[..., None]
+        row = torch.arange(rows, device=uniform.device)[:, None]
+        state, chosen = self.language.start, []
+        for i in range(length):
+            move = self.language.delta.index_select(0, state)  # [B, C]
+            after = beta[i + 1].take(move * rows + row)
+            total = (relative(after + weight[i]) if logarithmic else after * weight[i]).cumsum(1)
+            pick = (total <= goal[i] * total[:, -1:]).sum(1, keepdim=True).clamp_max_(total.shape[1] - 1)
+            chosen.append(pick)
+            state = move.gather(1, pick).squeeze(1)
+        return torch.cat(chosen, 1)
 
     def _fill(self, drawn: Tensor) -> Tensor:
         """The tokens [B, L] with those of the worked positions [R] in the open places."""
@@ -177,7 +173,9 @@ class Posterior:
         """The most probable draft [B, L] (Viterbi); among equals the lowest token id, from the left."""
         top, lowest = best_tokens(self._segments, self._rows)
         value = self._by_position(top).permute(0, 2, 1)
-        token = self.tokens.flatten()[:, None].repeat(1, self.language.width).index_put((self._where,), lowest)
+        token = (
+            self.tokens.flatten()[:, None].repeat(1, self.language.width).index_put((self._where,), lowest)
+        )
         token = token.reshape(*self.open.shape, -1)
         ahead = [torch.where(self.language.accept, 0.0, -torch.inf).double().expand(len(self.tokens), -1)]
         for i in range(self.open.shape[1] - 1, -1, -1):

@@ -120,8 +120,8 @@ class Edges:
                 order = np.lexsort((columns, rows))
                 bounds = np.searchsorted(rows[order], np.arange(shape[0] + 1))
                 return torch.sparse_csr_tensor(
-                    torch.from_numpy(bounds),
-                    torch.from_numpy(columns[order].astype(np.int64)),
+                    torch.from_numpy(bounds.astype(np.int32)),
+                    torch.from_numpy(columns[order].astype(np.int32)),
                     torch.ones(len(rows), dtype=torch.float64),
                     size=shape,
                     check_invariants=False,

@@ -65,7 +65,9 @@ class Segments:
     @cached_property
     def class_of(self) -> Tensor:
         """Class of each segment [S]."""
-        return torch.repeat_interleave(torch.arange(len(self.first) - 1, device=self.first.device), self.first.diff())
+        return torch.repeat_interleave(
+            torch.arange(len(self.first) - 1, device=self.first.device), self.first.diff()
+        )
 
     @cached_property
     def small(self) -> Tensor:
@@ -103,7 +105,10 @@ def _direct(segments: Segments, log_p: Tensor) -> Tensor:
     sums = log_p.new_zeros(rows, len(segments.members))
     width = -(-size // SEGMENT) * SEGMENT
     buffer = log_p.new_zeros(min(rows, _CHUNK), width)
-    rest, blocks = segments.rest, slice(int(segments.first[segments.main]), int(segments.first[segments.main + 1]))
+    rest, blocks = (
+        segments.rest,
+        slice(int(segments.first[segments.main]), int(segments.first[segments.main + 1])),
+    )
     split = 5 * len(rest) < 3 * size
     for i in range(0, rows, _CHUNK):
         held = buffer[: min(_CHUNK, rows - i)]
@@ -124,7 +129,9 @@ def _by_class(segments: Segments, sums: Tensor) -> Tensor:
     )
 
 
-def _repair(segments: Segments, log_p: Tensor, row: Tensor, column: Tensor, log: Tensor, share: Tensor) -> None:
+def _repair(
+    segments: Segments, log_p: Tensor, row: Tensor, column: Tensor, log: Tensor, share: Tensor
+) -> None:
     """Make the sums of class `column` in `row` again in float64 logarithms."""
     most = max(1, 2**21 // (segments.by_class.shape[1] * segments.members.shape[1]))
     for i in range(0, len(row), most):
@@ -132,7 +139,11 @@ def _repair(segments: Segments, log_p: Tensor, row: Tensor, column: Tensor, log:
         pieces = segments.by_class[c]
         pieces = pieces[:, : int((pieces >= 0).sum(-1).max())]
         tokens = segments.members[pieces.clamp_min(0)].masked_fill((pieces < 0)[..., None], -1)
-        logs = clean(log_p[r[:, None, None], tokens.clamp_min(0)]).masked_fill(tokens < 0, -torch.inf).logsumexp(-1)
+        logs = (
+            clean(log_p[r[:, None, None], tokens.clamp_min(0)])
+            .masked_fill(tokens < 0, -torch.inf)
+            .logsumexp(-1)
+        )
         whole = logs.logsumexp(-1)
         log[r, c] = whole
         inside = pieces >= 0
@@ -196,10 +207,13 @@ def best_tokens(segments: Segments, log_p: Tensor) -> tuple[Tensor, Tensor]:
     for part in log_p.split(max(1, 2**20 // segments.members.numel())):
         inside = part[:, segments.members.clamp_min(0)].masked_fill(segments.members < 0, -torch.inf)
         best = inside.amax(-1)
-        token = torch.where((inside == best[..., None]) & (segments.members >= 0), segments.members, never).amin(-1)
+        token = torch.where(
+            (inside == best[..., None]) & (segments.members >= 0), segments.members, never
+        ).amin(-1)
         shown = best[:, segments.by_class.clamp_min(0)].masked_fill(segments.by_class < 0, -torch.inf)
         top = shown.amax(-1)
         among = token[:, segments.by_class.clamp_min(0)]
         values.append(clean(top))
-        tokens.append(torch.where(shown == top[..., None], among, never).amin(-1))
+        own = (shown == top[..., None]) & (segments.by_class >= 0)
+        tokens.append(torch.where(own, among, never).amin(-1))
     return torch.cat(values), torch.cat(tokens)

@@ -8,20 +8,24 @@ States come first and rows last ([Q, B]), so that a gather of states moves whole
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
-from redraft.denoiser.language import Language
+from redraft.denoiser.language import Edges, Language
 from torch import Tensor
 
-#: A product of two numbers above these stays a normal float64, so that zero means "impossible" exactly.
-SMALLEST_MESSAGE, SMALLEST_MASS = 1e-200, 1e-100
+#: Class probabilities below this (nats) are left to the logarithmic sums.
+_LEAST_MASS = -200.0
+#: Most nats by which scale(alpha_i) + scale(beta_i) may exceed log Z; what underflows then weighs under 1e-17.
+_CONTRAST = 400.0
+_TINY = 1e-300
+#: Pairs x rows x positions up to which their class masses are gathered at once.
+_AT_ONCE = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class Messages:
-    """Messages per position: value * exp(scale), or exp(value) * exp(scale) when `logarithmic`.
+    """Messages value * exp(scale), or exp(value) * exp(scale) when `logarithmic`.
 
     `value` [L + 1, Q, B] float64, `scale` [L + 1, B] float64.
     """
@@ -31,59 +35,69 @@ class Messages:
     logarithmic: bool
 
     def log(self) -> Tensor:
-        """log message [L + 1, Q, B]; -inf exactly where it is impossible."""
+        """log message [L + 1, Q, B]; -inf where it is impossible."""
         value = self.value if self.logarithmic else self.value.log()
         return value + self.scale[:, None, :]
 
 
-def mass_range_is_safe(log_mass: Tensor) -> bool:
-    """Whether plain sums can be tried: no class is so unlikely that products could underflow."""
-    return bool(log_mass.masked_fill(log_mass == -torch.inf, 0.0).amin() > math.log(SMALLEST_MASS))
+def plain(language: Language, log_mass: Tensor) -> tuple[Messages, Messages] | None:
+    """alpha and beta by scaled sums of class log-masses [L, C, B]; None where these would lose digits.
 
-
-def is_exact(messages: Messages) -> bool:
-    """Whether no product can have underflowed on the way to these plain messages."""
-    value = messages.value
-    return bool(torch.where(value > 0, value, 1.0).amin() > SMALLEST_MESSAGE)
-
-
-def backward(language: Language, mass: Tensor) -> Messages:
-    """Plain beta from class masses [L, C, B]."""
+    A path is lost to underflow only if its weight is some 200 decimal orders below alpha's and beta's
+    largest at one position; the contrast of these scales to Z bounds what all such paths could weigh.
+    """
+    if log_mass.is_cuda or bool(log_mass.masked_fill(log_mass == -torch.inf, 0.0).amin() < _LEAST_MASS):
+        return None
     edges = language.edges
+    mass = log_mass.exp()
     length, _, rows = mass.shape
-    value = mass.new_empty(length + 1, language.states, rows)
-    scale = mass.new_zeros(length + 1, rows)
-    value[length] = language.accept[:, None].to(mass.dtype)
+    if length * rows * len(edges.target) <= _AT_ONCE:
+        pairs = list(mass.index_select(1, edges.class_of))
+    else:
+        pairs = [mass[i] for i in range(length)]
+    beta = _backward(language, pairs, rows)
+    start = beta.value[0].gather(0, language.start[None, :]).squeeze(0)
+    log_z = start.log() + beta.scale[0]
+    # The forward scale at L is at least Z, the backward scale at 0 too: both parts of the contrast are known.
+    alpha = _forward(language, pairs, rows)
+    contrast = alpha.scale + beta.scale - log_z
+    return (alpha, beta) if bool((contrast < _CONTRAST).all()) else None
+
+
+def _backward(language: Language, mass: list[Tensor], rows: int) -> Messages:
+    edges, length = language.edges, len(mass)
+    value = mass[0].new_empty(length + 1, language.states, rows)
+    scale = mass[0].new_ones(length + 1, rows)
+    moved = mass[0].new_empty(len(edges.target), rows)
+    value[length] = language.accept[:, None].to(value.dtype)
     for i in range(length - 1, -1, -1):
-        pairs = value[i + 1].index_select(0, edges.target)
-        pairs *= mass[i].index_select(0, edges.class_of)
-        total = edges.out @ pairs
-        scale[i] = total.amax(0)
-        torch.div(total, scale[i].clamp_min(torch.finfo(mass.dtype).tiny), out=value[i])
-    return Messages(value, _summed(scale), False)
+        torch.index_select(value[i + 1], 0, edges.target, out=moved)
+        moved.mul_(_of_pairs(mass[i], edges))
+        torch.addmm(value[i], edges.out, moved, beta=0.0, out=value[i])
+        if i % 2 == 0:
+            torch.amax(value[i], 0, out=scale[i])
+            value[i].div_(scale[i].clamp_min_(_TINY))
+    return Messages(value, scale.log().flip(0).cumsum(0).flip(0), False)
 
 
-def forward(language: Language, mass: Tensor) -> Messages:
-    """Plain alpha from class masses [L, C, B]."""
-    edges = language.edges
-    length, _, rows = mass.shape
-    value = mass.new_empty(length + 1, language.states, rows)
-    scale = mass.new_zeros(length + 1, rows)
-    value[0] = torch.zeros_like(value[0]).scatter_(0, language.start[None, :], 1.0)
+def _forward(language: Language, mass: list[Tensor], rows: int) -> Messages:
+    edges, length = language.edges, len(mass)
+    value = mass[0].new_zeros(length + 1, language.states, rows)
+    scale = mass[0].new_ones(length + 1, rows)
+    moved = mass[0].new_empty(len(edges.target), rows)
+    value[0].scatter_(0, language.start[None, :], 1.0)
     for i in range(length):
-        pairs = edges.back @ value[i]
-        pairs *= mass[i].index_select(0, edges.class_of)
-        total = edges.into @ pairs
-        scale[i + 1] = total.amax(0)
-        torch.div(total, scale[i + 1].clamp_min(torch.finfo(mass.dtype).tiny), out=value[i + 1])
-    return Messages(value, _summed(scale.flip(0)).flip(0), False)
+        torch.addmm(moved, edges.back, value[i], beta=0.0, out=moved)
+        moved.mul_(_of_pairs(mass[i], edges))
+        torch.addmm(value[i + 1], edges.into, moved, beta=0.0, out=value[i + 1])
+        if i % 2 == 0:
+            torch.amax(value[i + 1], 0, out=scale[i + 1])
+            value[i + 1].div_(scale[i + 1].clamp_min_(_TINY))
+    return Messages(value, scale.log().cumsum(0), False)
 
 
-def _summed(scale: Tensor) -> Tensor:
-    """Log scales accumulated from the end that the recursion began at."""
-    logs = scale.log()
-    logs[-1] = 0.0
-    return logs.flip(0).cumsum(0).flip(0)
+def _of_pairs(mass: Tensor, edges: Edges) -> Tensor:
+    return mass if len(mass) == len(edges.class_of) else mass.index_select(0, edges.class_of)
 
 
 def log_backward(language: Language, log_mass: Tensor) -> Messages:

@@ -11,12 +11,13 @@ from torch import Tensor
 
 from redraft.denoiser.base import Denoiser
 from redraft.denoiser.canvas import Canvas
-from redraft.denoiser.exact import posterior, truncate
+from redraft.denoiser.exact import posterior
 from redraft.denoiser.randomness import Randomness
 from redraft.denoiser.selection import Proposal
 from redraft.denoiser.settings import Settings
 from redraft.denoiser.steering import Steering
 from redraft.denoiser.step import Prompt, Step
+from redraft.denoiser.truncate import truncate
 
 SURE = 1.0 - 1e-9  # a posterior this near to 1 leaves no other token
 
@@ -97,7 +98,8 @@ def _steered(step: Step, steering: Steering, settings: Settings) -> Tensor:
     if bias is not None:
         log_p = (log_p + bias).log_softmax(-1)
     if settings.temperature > 0:
-        log_p = truncate(log_p, top_k=settings.top_k, top_p=settings.top_p, min_p=settings.min_p)
+        kept = {"top_k": settings.top_k, "top_p": settings.top_p, "min_p": settings.min_p}
+        log_p = truncate(log_p, step.canvas.open, **kept, language=steering.language)
     return log_p
 
 

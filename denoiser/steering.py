@@ -37,9 +37,6 @@ class Steering:
     def __init__(self, guides: Sequence[Guide], scene: Scene) -> None:
         self.scene = scene
         self.seconds: dict[str, float] = {str(guide): 0.0 for guide in guides}
-        for guide in guides:
-            if not isinstance(guide, Guide):
-                raise InvalidGuideError(f"{guide!r} is no guide: pass objects such as Keywords('storm')")
         self.bound = [self._timed(guide, lambda g=guide: g.bind(scene)) for guide in guides]  # type: ignore[misc]
         for bound in self.bound:
             _check_hooks(bound)

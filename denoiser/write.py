@@ -41,6 +41,9 @@ def write(
     Raises `UnsatisfiableError`, `InvalidGuideError` or `UnwritableTextError` before any forward pass.
     """
     guides = (guides,) if isinstance(guides, Guide) else tuple(guides)
+    for guide in guides:
+        if not isinstance(guide, Guide):
+            raise InvalidGuideError(f"{guide!r} is no guide: pass objects such as Keywords('storm')")
     unknown = set(changes) - set(Settings.__dataclass_fields__)
     if unknown:
         raise TypeError(f"write() has no option {', '.join(sorted(unknown))}")

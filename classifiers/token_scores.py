@@ -42,6 +42,13 @@ class TokenScores(Linear):
     centre: float = 0.0
     spread: float = 1.0
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (math.isfinite(self.centre) and 0 < self.spread < math.inf):
+            raise InvalidClassifierError(
+                f"{self.name} has centre {self.centre}, spread {self.spread}: train it again"
+            )
+
     def keys(self, text: str) -> frozenset[bytes]:
         """Bytes of the tokens that stand for themselves: a piece of a longer word says nothing alone."""
         pieces = self._pieces(text)
@@ -53,6 +60,8 @@ class TokenScores(Linear):
     def fit(self, texts: Sequence[str], labels: Sequence[str], groups: Sequence[str] | None = None) -> Self:
         fitted = super().fit(texts, labels, groups)
         counts = Counter(piece for text in texts for piece in self._pieces(text))
+        if not fitted.table:  # nothing tells the labels apart
+            return replace(fitted, centre=0.0, spread=1.0)
         pairs = [(weight, counts[piece]) for piece, weight in sorted(fitted.table.items())]
         centre = sum(weight * n for weight, n in pairs) / sum(n for _, n in pairs)
         square = sum((weight - centre) ** 2 * n for weight, n in pairs) / sum(counts.values())

@@ -155,6 +155,15 @@ def test_probabilities_are_calibrated_where_the_law_is_known() -> None:
     np.testing.assert_allclose(judge.score(["sun", "day"])[:, 1], [0.8, 0.2], atol=0.01)
 
 
+def test_pieces_of_words_say_nothing() -> None:
+    letters = Vocabulary([bytes([b]) for b in range(256)], lambda text: list(text.encode()))
+    texts, labels = disjoint(1)
+    assert TokenScores("mood", ("sad", "glad"), vocabulary=letters).keys(" the warm day!") == {b" ", b"!"}
+    blind = TokenScores("mood", ("sad", "glad"), vocabulary=letters).fit(texts, labels)
+    assert not blind.vector(letters).any()
+    assert blind.spread > 0
+
+
 def test_rare_words_are_left_out() -> None:
     texts, labels = disjoint(1)
     assert (
@@ -350,8 +359,8 @@ def test_training_what_ships_is_deterministic(tmp_path: Path) -> None:
                 for text, label in zip(texts, labels, strict=True)
             ]
             (tmp_path / f"{genre}-{hand:02}.txt").write_text("\n".join(lines))
-    letters = Vocabulary([bytes([b]) for b in range(256)], lambda text: list(text.encode()))
-    cards = [train_shipped(tmp_path, tmp_path / out, letters) for out in ("a", "b")]
+    vocabulary = spaced(WORDS, *(bytes([b]) for b in range(256)))
+    cards = [train_shipped(tmp_path, tmp_path / out, vocabulary) for out in ("a", "b")]
     assert cards[0] == cards[1]
     assert sorted(cards[0]) == sorted(SHIPPED)
     for path in (tmp_path / "a").rglob("*.*"):

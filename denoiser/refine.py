@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
-
 from redraft.denoiser.base import Denoiser
 from redraft.denoiser.canvas import Canvas
 from redraft.denoiser.distribution import distributions
@@ -18,6 +16,7 @@ from redraft.denoiser.selection import Proposal
 from redraft.denoiser.settings import Settings
 from redraft.denoiser.steering import Steering
 from redraft.denoiser.step import Prompt, Step
+from torch import Tensor
 
 SURE = 1.0 - 1e-9  # a posterior this near to 1 leaves no other token
 
@@ -55,7 +54,7 @@ def refine(
     The draft of every step is a word of the language that agrees with all that is committed, so whatever
     subset is committed the rest of it still completes the canvas: the final canvas is in the language.
     """
-    batch, length = canvas.tokens.shape
+    length = canvas.tokens.shape[1]
     for index in range(settings.steps):
         begin = time.perf_counter()
         logits = denoiser(canvas, prompt)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from torch import Tensor
-
 from redraft.denoiser import Bound, Step
+from torch import Tensor
 
 
 class EndAnchored(Bound):

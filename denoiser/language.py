@@ -9,10 +9,11 @@ from functools import cached_property
 
 import numpy as np
 import torch
+from torch import Tensor
+
 from redraft.denoiser.automaton import Automaton
 from redraft.denoiser.masses import Segments
 from redraft.denoiser.refinement import distance
-from torch import Tensor
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 from outlines_core import Index, Vocabulary
+
 from redraft.denoiser.automaton import STATE_BUDGET, Automaton
 from redraft.denoiser.errors import InvalidGuideError, StateBudgetError
 from redraft.denoiser.pattern import check_pattern

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 
 import typer
+
 from redraft.recipes.cli_check import check
 from redraft.recipes.cli_info import doctor, guides
 from redraft.recipes.cli_recipes import recipes

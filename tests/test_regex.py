@@ -7,6 +7,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from redraft.denoiser.automaton import Automaton
 from redraft.denoiser.errors import InvalidGuideError
 from redraft.denoiser.regex import UTF8, compile_regex

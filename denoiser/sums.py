@@ -29,18 +29,17 @@ class Sums:
 
     def draw(self, uniform: Tensor) -> Tensor:
         """Classes [b, L] of joint drafts, left to right by inverse CDF with `uniform` [b, L]."""
-        rows, length = uniform.shape
+        length = uniform.shape[1]
         logarithmic, beta = self.beta.logarithmic, self.beta.value
         weight = (self.log_mass if logarithmic else self.log_mass.exp()).permute(0, 2, 1).contiguous()
         # Just below 1, so that rounding never selects past the last possible class.
         goal = uniform.T.clamp(0.0, 1.0 - 2.0**-52).contiguous()[..., None]
-        row = torch.arange(rows, device=uniform.device)[:, None]
         state, chosen = self.language.start, []
         for i in range(length):
             move = self.language.delta.index_select(0, state)  # [b, C]
-            after = beta[i + 1].take(move * rows + row)
+            after = beta[i + 1].T.gather(1, move)
             total = (relative(after + weight[i]) if logarithmic else after * weight[i]).cumsum(1)
-            pick = (total <= goal[i] * total[:, -1:]).sum(1, keepdim=True).clamp_max_(total.shape[1] - 1)
+            pick = (total[:, :-1] <= goal[i] * total[:, -1:]).sum(1, keepdim=True)
             chosen.append(pick)
             state = move.gather(1, pick).squeeze(1)
         return torch.cat(chosen, 1)

@@ -48,7 +48,9 @@ class Sums:
         """log w_i(c) / Z, posterior over prior of each class: [b, L, C]."""
         before, after = (m.log().transpose(1, 2).contiguous() for m in (self.alpha, self.beta))
         move = self.language.delta.T.contiguous()
-        ratios = [(before[i][:, None, :] + after[i + 1][:, move]).logsumexp(2) for i in range(len(before) - 1)]
+        ratios = [
+            (before[i][:, None, :] + after[i + 1][:, move]).logsumexp(2) for i in range(len(before) - 1)
+        ]
         return torch.stack(ratios, 1) - self.log_z()[:, None, None]
 
     def ratios(self, classes: Tensor) -> Tensor:

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor
-
 from redraft.denoiser import Bound, InvalidGuideError, Scene, SoftGuide, Span, Step, Verdict
 from redraft.denoiser.errors import UnwritableTextError
 from redraft.denoiser.guide import finite
 from redraft.guidance.occurrence import find, phrase
 from redraft.guidance.spelling import spellings
+from torch import Tensor
 
 
 @dataclass(frozen=True, init=False)
@@ -73,17 +72,19 @@ class _BoundBias(Bound):
             return self.flat
         batch, length, size = step.logits.shape
         canvas = step.canvas
-        log_p = step.logits.log_softmax(-1)
+        total_mass = step.logits.logsumexp(-1, keepdim=True)  # [B, L, 1]
         total = self.flat.expand(batch, length, size).clone()
         for tokens, strength in self.longer:
             own = torch.tensor(tokens, device=canvas.tokens.device)
-            here = torch.where(
-                canvas.open[..., None], log_p[..., own], torch.where(canvas.tokens[..., None] == own, 0.0, -1e4)
-            ).clamp_min(-1e4)  # [B, L, n]
+            held = torch.where(canvas.tokens[..., None] == own, 0.0, -1e4)
+            here = torch.where(canvas.open[..., None], step.logits[..., own] - total_mass, held)
+            here = here.clamp_min(-1e4)  # [B, L, n]
             n = len(tokens)
             if n > length:
                 continue
-            windows = torch.stack([here[:, j : length - n + 1 + j, j] for j in range(n)], dim=-1)  # [B, L-n+1, n]
+            windows = torch.stack(
+                [here[:, j : length - n + 1 + j, j] for j in range(n)], dim=-1
+            )  # [B, L-n+1, n]
             others = (windows.sum(-1, keepdim=True) - windows) / (n - 1)
             for j in range(n):
                 total[:, j : length - n + 1 + j, tokens[j]] += strength * others[..., j].exp()

@@ -25,7 +25,8 @@ class Sums:
     def log_z(self) -> Tensor:
         """float64 [b], nats; -inf where no canvas is in the language."""
         start = self.beta.value[0].gather(0, self.language.start[None, :]).squeeze(0)
-        return (start if self.beta.logarithmic else start.log()) + self.beta.scale[0]
+        shift = self.beta.shift[self.language.start]
+        return (start if self.beta.logarithmic else start.log()) + self.beta.scale[0] + shift
 
     def draw(self, uniform: Tensor) -> Tensor:
         """Classes [b, L] of joint drafts, left to right by inverse CDF with `uniform` [b, L]."""
@@ -38,7 +39,11 @@ class Sums:
         for i in range(length):
             move = self.language.delta.index_select(0, state)  # [b, C]
             after = beta[i + 1].T.gather(1, move)
-            total = (relative(after + weight[i]) if logarithmic else after * weight[i]).cumsum(1)
+            if logarithmic:
+                joint = relative(after + weight[i])
+            else:
+                joint = after * weight[i] * self.language.tilt.index_select(0, state)
+            total = joint.cumsum(1)
             pick = (total[:, :-1] <= goal[i] * total[:, -1:]).sum(1, keepdim=True)
             chosen.append(pick)
             state = move.gather(1, pick).squeeze(1)
@@ -62,7 +67,8 @@ class Sums:
         after = self.beta.value[1:].transpose(1, 2).gather(2, move)
         if self.alpha.logarithmic:
             return (before + after).logsumexp(2).T + scale
-        return (before * after).sum(2).log().T + scale
+        tilt = self.language.tilt.T[classes.T]
+        return (before * after * tilt).sum(2).log().T + scale
 
 
 def sums(language: Language, log_mass: Tensor) -> list[Sums]:
@@ -92,7 +98,7 @@ def _part(language: Language, log_mass: Tensor, rows: Tensor) -> tuple[Language,
 
 def _kept(whole: Sums, keep: Tensor) -> Sums:
     alpha, beta = (
-        Messages(m.value[..., keep].contiguous(), m.scale[:, keep], m.logarithmic)
+        Messages(m.value[..., keep].contiguous(), m.scale[:, keep], m.shift, m.logarithmic)
         for m in (whole.alpha, whole.beta)
     )
     rows = whole.rows[keep]

@@ -1,0 +1,25 @@
+"""Classifiers: token scores to steer by, word judges to check with."""
+
+from redraft.classifiers.base import Classifier, InvalidClassifierError
+from redraft.classifiers.corpus import Passage, read_corpus
+from redraft.classifiers.measure import Figures, measure
+from redraft.classifiers.shipped import SHIPPED, Shipped, shipped
+from redraft.classifiers.token_scores import TokenScores
+from redraft.classifiers.training import train_shipped
+from redraft.classifiers.words import Evidence, WordScores
+
+__all__ = [
+    "SHIPPED",
+    "Classifier",
+    "Evidence",
+    "Figures",
+    "InvalidClassifierError",
+    "Passage",
+    "Shipped",
+    "TokenScores",
+    "WordScores",
+    "measure",
+    "read_corpus",
+    "shipped",
+    "train_shipped",
+]

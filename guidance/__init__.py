@@ -8,6 +8,8 @@ from redraft.guidance.keywords import Keywords
 from redraft.guidance.pattern import Pattern
 from redraft.guidance.repetition import Repetition
 from redraft.guidance.sentences import Sentences
+from redraft.guidance.sentiment import Sentiment
+from redraft.guidance.style import Style
 from redraft.guidance.tokens import Tokens
 from redraft.guidance.words import Words
 
@@ -24,6 +26,8 @@ __all__ = [
     "Repetition",
     "Scaled",
     "Sentences",
+    "Sentiment",
+    "Style",
     "Tokens",
     "Words",
     "during",

@@ -73,13 +73,13 @@ class _BoundBias(Bound):
             return self.flat
         batch, length, size = step.logits.shape
         canvas = step.canvas
-        log_p = step.logits.log_softmax(-1)
+        total_mass = step.logits.logsumexp(-1, keepdim=True)  # [B, L, 1]
         total = self.flat.expand(batch, length, size).clone()
         for tokens, strength in self.longer:
             own = torch.tensor(tokens, device=canvas.tokens.device)
-            here = torch.where(
-                canvas.open[..., None], log_p[..., own], torch.where(canvas.tokens[..., None] == own, 0.0, -1e4)
-            ).clamp_min(-1e4)  # [B, L, n]
+            held = torch.where(canvas.tokens[..., None] == own, 0.0, -1e4)
+            here = torch.where(canvas.open[..., None], step.logits[..., own] - total_mass, held)
+            here = here.clamp_min(-1e4)  # [B, L, n]
             n = len(tokens)
             if n > length:
                 continue

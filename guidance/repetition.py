@@ -48,14 +48,20 @@ class _BoundRepetition(Bound):
         tokens, held = step.canvas.tokens, ~step.canvas.open
         text = held & self._is_text.to(tokens.device)[tokens]
         bias = torch.zeros_like(step.logits)
+
+        def lower(which: Tensor, where: Tensor) -> None:
+            """Lower the tokens `which` at the rows and positions where `where` [B, L, n] holds."""
+            row, place, _ = marked = where.nonzero(as_tuple=True)
+            bias[row, place, which[marked]] = -guide.strength_nats
+
         for side in (1, -1):
             near, near_text = _shift(tokens, side), _shift(text, side)  # the neighbour of each position
-            _lower(bias, near[..., None], (near_text & step.canvas.open)[..., None])
+            lower(near[..., None], (near_text & step.canvas.open)[..., None])
             follows, follows_text = _shift(tokens, -side), _shift(text, -side)  # what stands on the other side of j
             same = near[:, :, None] == tokens[:, None, :]
             same &= (near_text & step.canvas.open)[:, :, None] & (text & follows_text)[:, None, :]
-            _lower(bias, follows[:, None, :].expand_as(same), same)
-        return bias.clamp_min(-1.0) * guide.strength_nats
+            lower(follows[:, None, :].expand_as(same), same)
+        return bias
 
     def __init__(self, guide: Repetition, scene: Scene) -> None:
         super().__init__(guide, scene)
@@ -70,10 +76,6 @@ def _shift(values: Tensor, by: int) -> Tensor:
     else:
         rolled[..., by:] = 0
     return rolled
-
-
-def _lower(bias: Tensor, tokens: Tensor, where: Tensor) -> None:
-    bias.scatter_add_(-1, tokens, -where.to(bias.dtype))
 
 
 def _word_spans(text: str, numbers: list[int]) -> tuple[Span, ...]:

@@ -1,7 +1,7 @@
 """What the exact engine costs: python benchmarks/engine.py [--threads 2] [--repeats 7].
 
-Medians of interleaved repeats, in milliseconds, of one step with every position open: class masses, backward and
-forward sums, a joint draft and its confidence. Languages are real ones lifted to a synthetic vocabulary.
+Medians of interleaved repeats, in milliseconds, of one step with every position open: class masses, backward
+and forward sums, a joint draft and its confidence. Languages are real ones lifted to a synthetic vocabulary.
 """
 
 from __future__ import annotations
@@ -20,7 +20,41 @@ from redraft.denoiser.lift import TokenTrie, lift
 from redraft.denoiser.nfa import aho_corasick
 from redraft.denoiser.regex import compile_regex
 
-SYLLABLES = ['st', 'or', 'm', 'in', 'g', 'er', 'an', 'the', 'qu', 'lo', 'ri', 've', 'éa', '日', '本', '{', '"', '}', ':', ',', '0', '1', '23', 'ti', 'on', 'al', 'ed', 'ing', 'e', 'a', 's', 't', 'n']
+SYLLABLES = [
+    "st",
+    "or",
+    "m",
+    "in",
+    "g",
+    "er",
+    "an",
+    "the",
+    "qu",
+    "lo",
+    "ri",
+    "ve",
+    "éa",
+    "日",
+    "本",
+    "{",
+    '"',
+    "}",
+    ":",
+    ",",
+    "0",
+    "1",
+    "23",
+    "ti",
+    "on",
+    "al",
+    "ed",
+    "ing",
+    "e",
+    "a",
+    "s",
+    "t",
+    "n",
+]
 
 
 def vocabulary(size: int, seed: int = 0) -> list[bytes | None]:
@@ -87,7 +121,7 @@ def stages(language: Language, log_p: torch.Tensor, uniform: torch.Tensor) -> di
 
     return {
         "masses": lambda: fresh()._log_mass,
-        "sums": lambda: (held[0]._beta, held[0]._alpha),
+        "sums": lambda: held[0]._sums,
         "draft": sample,
         "confidence": lambda: held[0].confidence(draft[0]),
     }

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
 from redraft.classifiers.base import InvalidClassifierError
 
 FOLDS = 4

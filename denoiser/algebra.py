@@ -8,12 +8,11 @@ from functools import reduce
 from typing import ClassVar
 
 import torch
-from torch import Tensor
-
 from redraft.denoiser.automaton import Automaton
 from redraft.denoiser.errors import InvalidGuideError
 from redraft.denoiser.guide import Bound, HardGuide, SoftGuide, Status, Strength, Verdict, finite
 from redraft.denoiser.step import Scene, Step
+from torch import Tensor
 
 
 @dataclass(frozen=True, init=False)
@@ -235,7 +234,9 @@ def _combine(guide: HardGuide | object, verdicts: list[Verdict]) -> Verdict:
     decisive: Status = "violated" if isinstance(guide, All) else "satisfied"
     other: Status = "satisfied" if isinstance(guide, All) else "violated"
     status: Status = decisive if decisive in statuses else "unknown" if "unknown" in statuses else other
-    spans = tuple(sorted({span for v in verdicts for span in v.spans}, key=lambda s: (s.start, s.end, s.label)))
+    spans = tuple(
+        sorted({span for v in verdicts for span in v.spans}, key=lambda s: (s.start, s.end, s.label))
+    )
     note = "; ".join(v.note for v in verdicts if v.note)
     return guide.verdict(status, None, spans, note)
 

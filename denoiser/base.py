@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
-
 from redraft.denoiser.canvas import Canvas
 from redraft.denoiser.errors import InvalidGuideError
 from redraft.denoiser.noise import Absorbing
 from redraft.denoiser.settings import Settings
 from redraft.denoiser.step import Prompt
 from redraft.denoiser.vocabulary import Vocabulary
+from torch import Tensor
 
 if TYPE_CHECKING:
     from redraft.denoiser.guide import Guide

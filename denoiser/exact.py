@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import torch
-from redraft.denoiser import messages
 from redraft.denoiser.language import Language, feasible, reachable, shortest_canvas
 from redraft.denoiser.masses import (
     Masses,
@@ -15,9 +14,8 @@ from redraft.denoiser.masses import (
     clean,
     draw_tokens,
     masses,
-    relative,
 )
-from redraft.denoiser.messages import Messages
+from redraft.denoiser.sums import Sums, sums
 from torch import Tensor
 
 __all__ = ["Language", "Posterior", "feasible", "posterior", "shortest_canvas"]
@@ -81,44 +79,33 @@ class Posterior:
         return full.reshape(rows, length, -1).permute(1, 2, 0).contiguous()
 
     @cached_property
-    def _plain(self) -> tuple[Messages, Messages] | None:
-        return messages.plain(self.language, self._log_mass)
+    def _sums(self) -> list[Sums]:
+        return sums(self.language, self._log_mass)
 
-    @cached_property
-    def _alpha(self) -> Messages:
-        return self._plain[0] if self._plain else messages.log_forward(self.language, self._log_mass)
-
-    @cached_property
-    def _beta(self) -> Messages:
-        return self._plain[1] if self._plain else messages.log_backward(self.language, self._log_mass)
+    def _gathered(self, parts: list[Tensor]) -> Tensor:
+        """Results [b, ...] of the groups of rows put back in the batch's order."""
+        if len(parts) == 1:
+            return parts[0]
+        rows = torch.cat([group.rows for group in self._sums])
+        return torch.cat(parts)[torch.argsort(rows)]
 
     @cached_property
     def log_z(self) -> Tensor:
         """log probability that independent draws fall in the language: float64 [B], nats; the pressure."""
-        start = self._beta.value[0].gather(0, self.language.start[None, :]).squeeze(0)
-        return (start if self._beta.logarithmic else start.log()) + self._beta.scale[0]
-
-    def _class_logs(self) -> Tensor:
-        """log w_i(c) / Z, the posterior over prior ratio of each class: [L, C, B]."""
-        before, after = self._alpha.log()[:-1], self._beta.log()[1:]
-        rows = []
-        for i in range(len(before)):
-            rows.append((before[i][:, None, :] + after[i][self.language.delta]).logsumexp(0))
-        return torch.stack(rows) - self.log_z
+        return self._gathered([group.log_z() for group in self._sums])
 
     def marginals(self) -> Tensor:
         """Posterior marginals p_i(v) w_i(class(v)) / Z: [B, L, V] in log_p's dtype."""
-        logs = self._class_logs().permute(2, 0, 1)[..., self.language.classes]
+        ratios = self._gathered([group.class_ratios() for group in self._sums])[..., self.language.classes]
         held = torch.nn.functional.one_hot(self.tokens.clamp_min(0), self.log_p.shape[2]).to(self.log_p.dtype)
-        return torch.where(self.open[..., None], (logs + clean(self.log_p)).exp().to(self.log_p.dtype), held)
+        return torch.where(
+            self.open[..., None], (ratios + clean(self.log_p)).exp().to(self.log_p.dtype), held
+        )
 
     def confidence(self, draft: Tensor) -> Tensor:
         """Posterior marginal of each drafted token: [B, L] float64; 1 at committed positions."""
-        chosen = self.language.classes[draft]
-        move = self.language.delta.T[chosen.T].transpose(1, 2)  # [L, Q, B]
-        ratio = (self._alpha.log()[:-1] + self._beta.log()[1:].gather(1, move)).logsumexp(1).T - self.log_z[
-            :, None
-        ]
+        classes = self.language.classes[draft]
+        ratio = self._gathered([group.ratios(classes[group.rows]) for group in self._sums])
         prior = clean(self.log_p.gather(2, draft[..., None])).squeeze(-1)
         return torch.where(self.open, (ratio + prior).exp().clamp_max(1.0), 1.0)
 
@@ -141,28 +128,10 @@ class Posterior:
 
         `uniform` [B, L, 2] float64 in [0, 1): one number for the class, one for the token within it.
         """
-        classes = self._draw_classes(uniform[..., 0]).flatten()[self._where]
+        classes = self._gathered([group.draw(uniform[group.rows, :, 0]) for group in self._sums])
+        classes = classes.flatten()[self._where]
         share, second = self._masses.share, uniform[..., 1].flatten()[self._where]
         return self._fill(draw_tokens(self._segments, self._rows, share, classes, second))
-
-    def _draw_classes(self, uniform: Tensor) -> Tensor:
-        """Classes [B, L] of a draft, drawn by inverse CDF with `uniform` [B, L]."""
-        logarithmic, beta = self._beta.logarithmic, self._beta.value
-        rows, length = uniform.shape
-        weight = self._log_mass if logarithmic else self._log_mass.exp()
-        weight = weight.permute(0, 2, 1).contiguous()
-        # Just below 1, so that rounding never selects past the last possible class.
-        goal = uniform.T.clamp(0.0, 1.0 - 2.0**-52).contiguous()[..., None]
-        row = torch.arange(rows, device=uniform.device)[:, None]
-        state, chosen = self.language.start, []
-        for i in range(length):
-            move = self.language.delta.index_select(0, state)  # [B, C]
-            after = beta[i + 1].take(move * rows + row)
-            total = (relative(after + weight[i]) if logarithmic else after * weight[i]).cumsum(1)
-            pick = (total <= goal[i] * total[:, -1:]).sum(1, keepdim=True).clamp_max_(total.shape[1] - 1)
-            chosen.append(pick)
-            state = move.gather(1, pick).squeeze(1)
-        return torch.cat(chosen, 1)
 
     def _fill(self, drawn: Tensor) -> Tensor:
         """The tokens [B, L] with those of the worked positions [R] in the open places."""

@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from torch import Tensor
-
 from redraft.denoiser.automaton import Automaton
 from redraft.denoiser.errors import InvalidGuideError
 from redraft.denoiser.step import Scene, Step
+from torch import Tensor
 
 if TYPE_CHECKING:
     from redraft.denoiser import algebra
@@ -144,7 +143,9 @@ class SoftGuide(Guide):
     __rmul__ = __mul__
 
     def __and__(self, other: object) -> Any:
-        raise TypeError(f"{self} is soft and has no language: put soft guides in a list instead of using & | ~")
+        raise TypeError(
+            f"{self} is soft and has no language: put soft guides in a list instead of using & | ~"
+        )
 
     __rand__ = __or__ = __ror__ = __and__
 
@@ -191,5 +192,7 @@ def finite(value: float, what: str) -> float:
 
 def _hard(guide: Guide, operator: str) -> HardGuide:
     if not isinstance(guide, HardGuide):
-        raise TypeError(f"{operator} joins guaranteed guides, and {guide} is {guide.strength}: put it in a list")
+        raise TypeError(
+            f"{operator} joins guaranteed guides, and {guide} is {guide.strength}: put it in a list"
+        )
     return guide

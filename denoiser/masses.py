@@ -133,28 +133,27 @@ def _repair(
     segments: Segments, log_p: Tensor, row: Tensor, column: Tensor, log: Tensor, share: Tensor
 ) -> None:
     """Make the sums of class `column` in `row` again in float64 logarithms."""
-    most = max(1, 2**21 // (segments.by_class.shape[1] * segments.members.shape[1]))
-    for i in range(0, len(row), most):
-        r, c = row[i : i + most], column[i : i + most]
-        pieces = segments.by_class[c]
-        pieces = pieces[:, : int((pieces >= 0).sum(-1).max())]
-        tokens = segments.members[pieces.clamp_min(0)].masked_fill((pieces < 0)[..., None], -1)
-        logs = (
-            clean(log_p[r[:, None, None], tokens.clamp_min(0)])
-            .masked_fill(tokens < 0, -torch.inf)
-            .logsumexp(-1)
-        )
-        whole = logs.logsumexp(-1)
-        log[r, c] = whole
-        inside = pieces >= 0
-        share[r[:, None].expand_as(pieces)[inside], pieces[inside]] = (
-            (logs - whole[:, None]).exp().to(share.dtype)[inside]
-        )
+    count = segments.first.diff().clamp_min(1)
+    # By powers of two, not by what this batch needs: the order of a sum must not depend on other rows.
+    width = 2 ** (count.double().log2().ceil().long())
+    for size in torch.unique(width[column]).tolist():
+        here = (width[column] == size).nonzero().squeeze(1)
+        for some in torch.split(here, max(1, 2**21 // (size * segments.members.shape[1]))):
+            r, c = row[some], column[some]
+            pieces = torch.nn.functional.pad(segments.by_class, (0, size), value=-1)[c, :size]
+            inside = pieces >= 0
+            tokens = segments.members[pieces.clamp_min(0)].masked_fill(~inside[..., None], -1)
+            picked = clean(log_p[r[:, None, None], tokens.clamp_min(0)]).masked_fill(tokens < 0, -torch.inf)
+            logs = picked.logsumexp(-1)
+            whole = logs.logsumexp(-1)
+            log[r, c] = whole
+            shares = (logs - whole[:, None]).exp().to(share.dtype)
+            share[r[:, None].expand_as(pieces)[inside], pieces[inside]] = shares[inside]
 
 
 def _careful(segments: Segments, log_p: Tensor) -> Masses:
     chunk = max(1, 2**22 // segments.members.numel()) if not log_p.is_cuda else max(1, len(log_p))
-    parts = [padded_logsumexp(clean(part), segments.members) for part in log_p.split(chunk)]
+    parts = [padded_logsumexp(clean(part), segments.members) for part in torch.split(log_p, chunk)]
     logs = torch.cat(parts)
     whole = padded_logsumexp(logs, segments.by_class)
     return Masses(whole, (logs - whole[:, segments.class_of]).exp())
@@ -204,8 +203,9 @@ def draw_tokens(segments: Segments, log_p: Tensor, share: Tensor, chosen: Tensor
 def best_tokens(segments: Segments, log_p: Tensor) -> tuple[Tensor, Tensor]:
     """Highest log-probability in each class and the lowest token id that has it: [R, C] float64, int64."""
     never, values, tokens = log_p.shape[1], [], []
-    for part in log_p.split(max(1, 2**20 // segments.members.numel())):
-        inside = part[:, segments.members.clamp_min(0)].masked_fill(segments.members < 0, -torch.inf)
+    for part in torch.split(log_p, max(1, 2**20 // segments.members.numel())):
+        safe = torch.nan_to_num(part, nan=FLOOR, neginf=FLOOR, posinf=0.0).clamp_min(FLOOR)
+        inside = safe[:, segments.members.clamp_min(0)].masked_fill(segments.members < 0, -torch.inf)
         best = inside.amax(-1)
         token = torch.where(
             (inside == best[..., None]) & (segments.members >= 0), segments.members, never

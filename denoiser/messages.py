@@ -16,7 +16,7 @@ from torch import Tensor
 
 #: Class probabilities below this (nats) are left to the logarithmic sums.
 _LEAST_MASS = -200.0
-#: Most nats by which scale(alpha_i) + scale(beta_i) may exceed log Z; what underflows then weighs under 1e-17.
+#: Most nats that scale(alpha_i) + scale(beta_i) may exceed log Z by; what underflows then weighs under 1e-17.
 _CONTRAST = 400.0
 _TINY = 1e-300
 #: Pairs x rows x positions up to which their class masses are gathered at once.
@@ -40,14 +40,8 @@ class Messages:
         return value + self.scale[:, None, :]
 
 
-def plain(language: Language, log_mass: Tensor) -> tuple[Messages, Messages] | None:
-    """alpha and beta by scaled sums of class log-masses [L, C, B]; None where these would lose digits.
-
-    A path is lost to underflow only if its weight is some 200 decimal orders below alpha's and beta's
-    largest at one position; the contrast of these scales to Z bounds what all such paths could weigh.
-    """
-    if log_mass.is_cuda or bool(log_mass.masked_fill(log_mass == -torch.inf, 0.0).amin() < _LEAST_MASS):
-        return None
+def plain(language: Language, log_mass: Tensor) -> tuple[Messages, Messages]:
+    """alpha and beta by scaled sums of class log-masses [L, C, B]; see `is_sound`."""
     edges = language.edges
     mass = log_mass.exp()
     length, _, rows = mass.shape
@@ -55,13 +49,21 @@ def plain(language: Language, log_mass: Tensor) -> tuple[Messages, Messages] | N
         pairs = list(mass.index_select(1, edges.class_of))
     else:
         pairs = [mass[i] for i in range(length)]
-    beta = _backward(language, pairs, rows)
-    start = beta.value[0].gather(0, language.start[None, :]).squeeze(0)
-    log_z = start.log() + beta.scale[0]
-    # The forward scale at L is at least Z, the backward scale at 0 too: both parts of the contrast are known.
-    alpha = _forward(language, pairs, rows)
-    contrast = alpha.scale + beta.scale - log_z
-    return (alpha, beta) if bool((contrast < _CONTRAST).all()) else None
+    return _forward(language, pairs, rows), _backward(language, pairs, rows)
+
+
+def has_plain_masses(log_mass: Tensor) -> Tensor:
+    """Rows [B] in which every possible class is likely enough for `plain`."""
+    return log_mass.masked_fill(log_mass == -torch.inf, 0.0).amin((0, 1)) > _LEAST_MASS
+
+
+def is_sound(alpha: Messages, beta: Messages, log_z: Tensor) -> Tensor:
+    """Rows [B] whose plain sums have lost nothing that counts.
+
+    A path is lost to underflow only where its weight is 200 decimal orders below alpha's or beta's largest
+    at one position; how far these lie above Z bounds what all such paths could weigh together.
+    """
+    return (alpha.scale + beta.scale - log_z < _CONTRAST).all(0)
 
 
 def _backward(language: Language, mass: list[Tensor], rows: int) -> Messages:
@@ -103,23 +105,23 @@ def _of_pairs(mass: Tensor, edges: Edges) -> Tensor:
 def log_backward(language: Language, log_mass: Tensor) -> Messages:
     """beta by log-sum-exp from class log-masses [L, C, B]: slower, exact over any range."""
     length, _, rows = log_mass.shape
-    value = log_mass.new_empty(length + 1, language.states, rows)
-    value[length] = torch.where(language.accept, 0.0, -torch.inf)[:, None].to(log_mass.dtype)
+    value = log_mass.new_empty(length + 1, rows, language.states)
+    value[length] = torch.where(language.accept, 0.0, -torch.inf).to(log_mass.dtype)
     for i in range(length - 1, -1, -1):
-        value[i] = (value[i + 1][language.delta] + log_mass[i]).logsumexp(1)
-    return Messages(value, value.new_zeros(length + 1, rows), True)
+        value[i] = (value[i + 1][:, language.delta] + log_mass[i].T[:, None, :]).logsumexp(2)
+    return Messages(value.transpose(1, 2).contiguous(), value.new_zeros(length + 1, rows), True)
 
 
 def log_forward(language: Language, log_mass: Tensor) -> Messages:
     """alpha by log-sum-exp from class log-masses [L, C, B]: slower, exact over any range."""
     length, _, rows = log_mass.shape
-    value = log_mass.new_full((length + 1, language.states, rows), -torch.inf)
-    value[0].scatter_(0, language.start[None, :], 0.0)
-    spread = language.delta.reshape(-1, 1).expand(-1, rows)
+    value = log_mass.new_full((length + 1, rows, language.states), -torch.inf)
+    value[0].scatter_(1, language.start[:, None], 0.0)
+    spread = language.delta.reshape(1, -1).expand(rows, -1)
     for i in range(length):
-        moves = (value[i][:, None, :] + log_mass[i]).reshape(-1, rows)
-        top = torch.full_like(value[i], -torch.inf).scatter_reduce_(0, spread, moves, "amax")
+        moves = (value[i][:, :, None] + log_mass[i].T[:, None, :]).flatten(1)
+        top = torch.full_like(value[i], -torch.inf).scatter_reduce_(1, spread, moves, "amax")
         shift = torch.where(top > -torch.inf, top, 0.0)
-        total = torch.zeros_like(top).scatter_add_(0, spread, (moves - shift.gather(0, spread)).exp())
+        total = torch.zeros_like(top).scatter_add_(1, spread, (moves - shift.gather(1, spread)).exp())
         value[i + 1] = total.log() + shift
-    return Messages(value, value.new_zeros(length + 1, rows), True)
+    return Messages(value.transpose(1, 2).contiguous(), value.new_zeros(length + 1, rows), True)

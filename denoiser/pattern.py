@@ -71,7 +71,9 @@ def _pieces(pattern: str, place: int, verbose: bool) -> Iterator[tuple[int, str]
         before, quantified = quantified, False
         if char == "\\":
             yield place, pattern[place : place + 2]
-            place += 2
+            named = pattern[place + 1 : place + 2] in tuple("pPxuU") and pattern.startswith("{", place + 2)
+            end = pattern.find("}", place) if named else -1
+            place = end + 1 if end > 0 else place + 2
             continue
         if char == "[":
             place = _class_end(pattern, place)

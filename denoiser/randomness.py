@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
-
 from redraft.denoiser.errors import InvalidGuideError
+from torch import Tensor
 
 
 class Randomness:

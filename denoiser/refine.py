@@ -7,17 +7,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
-
 from redraft.denoiser.base import Denoiser
 from redraft.denoiser.canvas import Canvas
+from redraft.denoiser.distribution import distributions
 from redraft.denoiser.exact import posterior
 from redraft.denoiser.randomness import Randomness
 from redraft.denoiser.selection import Proposal
 from redraft.denoiser.settings import Settings
 from redraft.denoiser.steering import Steering
 from redraft.denoiser.step import Prompt, Step
-from redraft.denoiser.truncate import truncate
+from torch import Tensor
 
 SURE = 1.0 - 1e-9  # a posterior this near to 1 leaves no other token
 
@@ -55,14 +54,14 @@ def refine(
     The draft of every step is a word of the language that agrees with all that is committed, so whatever
     subset is committed the rest of it still completes the canvas: the final canvas is in the language.
     """
-    batch, length = canvas.tokens.shape
+    length = canvas.tokens.shape[1]
     for index in range(settings.steps):
         begin = time.perf_counter()
         logits = denoiser(canvas, prompt)
         thought = time.perf_counter()
         step = Step(index, settings.steps, canvas, logits, prompt, denoiser, random)
-        log_p = _steered(step, steering, settings)
-        beliefs = posterior(steering.language, log_p, canvas.tokens, canvas.open)
+        weights = distributions(step, steering.bias(step), settings, steering.language)
+        beliefs = posterior(steering.language, weights, canvas.tokens, canvas.open)
         uniform = random.uniform(length, 4)
         draft = beliefs.sample(uniform[..., :2]) if settings.temperature > 0 else beliefs.best()
         confidence = beliefs.confidence(draft)
@@ -89,18 +88,6 @@ def refine(
         canvas = after
         if not bool(canvas.open.any()):
             return
-
-
-def _steered(step: Step, steering: Steering, settings: Settings) -> Tensor:
-    """[B, L, V] guided, truncated log-probabilities."""
-    log_p = (step.logits / settings.temperature if settings.temperature > 0 else step.logits).log_softmax(-1)
-    bias = steering.bias(step)
-    if bias is not None:
-        log_p = (log_p + bias).log_softmax(-1)
-    if settings.temperature > 0:
-        kept = {"top_k": settings.top_k, "top_p": settings.top_p, "min_p": settings.min_p}
-        log_p = truncate(log_p, step.canvas.open, **kept, language=steering.language)
-    return log_p
 
 
 def _reopened(step: Step, after: Canvas, steering: Steering, settings: Settings, uniform: Tensor) -> Tensor:

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor
-
 from redraft.denoiser.canvas import Canvas
 from redraft.denoiser.randomness import Randomness
 from redraft.denoiser.vocabulary import Vocabulary
+from torch import Tensor
 
 if TYPE_CHECKING:
     from redraft.denoiser.base import Denoiser

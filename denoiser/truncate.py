@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import Tensor
-
 from redraft.denoiser.language import Language
+from torch import Tensor
 
 #: Weight that a token outside the truncation keeps, relative to its own probability.
 LEFT = 1e-9

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor
-
 from redraft.denoiser import Bound, InvalidGuideError, Scene, SoftGuide, Span, Step, Verdict
 from redraft.denoiser.errors import UnwritableTextError
 from redraft.denoiser.guide import finite
 from redraft.guidance.occurrence import find, phrase
 from redraft.guidance.spelling import spellings
+from torch import Tensor
 
 
 @dataclass(frozen=True, init=False)
@@ -83,7 +82,9 @@ class _BoundBias(Bound):
             n = len(tokens)
             if n > length:
                 continue
-            windows = torch.stack([here[:, j : length - n + 1 + j, j] for j in range(n)], dim=-1)  # [B, L-n+1, n]
+            windows = torch.stack(
+                [here[:, j : length - n + 1 + j, j] for j in range(n)], dim=-1
+            )  # [B, L-n+1, n]
             others = (windows.sum(-1, keepdim=True) - windows) / (n - 1)
             for j in range(n):
                 total[:, j : length - n + 1 + j, tokens[j]] += strength * others[..., j].exp()

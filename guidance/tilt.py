@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import torch
-from torch import Tensor
-
 from redraft.classifiers import shipped
 from redraft.denoiser import Bound, InvalidGuideError, Scene, SoftGuide, Span, Step, Verdict, Vocabulary
+from torch import Tensor
 
 PUSH = 0.8
 """Nats: standard deviation of the bias over the tokens of ordinary text, at scale 1."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-
 from redraft.denoiser import Automaton, Bound, HardGuide, Scene, Verdict
 from redraft.guidance.counts import check_range, shown
+from redraft.guidance.ending import EndAnchored
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Tokens(HardGuide):
         return f"Tokens({shown(self.least, self.most)})"
 
 
-class _BoundTokens(Bound):
+class _BoundTokens(EndAnchored):
     def check(self, text: str, tokens: Sequence[int] | None = None) -> Verdict:
         """The text's own tokens where given, else as the tokenizer would cut it."""
         guide, vocabulary = self.guide, self.scene.vocabulary

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from redraft.denoiser import Automaton, HardGuide, Scene, Verdict
+from redraft.denoiser import Automaton, Bound, HardGuide, Scene, Verdict
 from redraft.denoiser.automaton import byte_classes
 from redraft.denoiser.lift import lift
 from redraft.guidance.counts import check_range, shown
+from redraft.guidance.ending import EndAnchored
 from redraft.guidance.space import SPACES, step_space
 
 
@@ -45,8 +46,11 @@ class Words(HardGuide):
         language = Automaton.build((0, False, b""), step, accepting, classes=alphabet)
         return lift(language, scene.vocabulary.token_bytes, scene.vocabulary.prefix)
 
+    def bind(self, scene: Scene) -> Bound:
+        return EndAnchored(self, scene, self.language(scene))
+
     def room(self) -> int | None:
-        return 4 + int(1.5 * (self.least + 8 if self.most is None else self.most))
+        return 3 + int(1.3 * (self.least + 8 if self.most is None else self.most))
 
     def check(self, text: str) -> Verdict:
         count = len(text.split())

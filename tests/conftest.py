@@ -1,0 +1,18 @@
+"""Shared fixtures: devices, and property tests that run the same examples every time."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import settings
+
+settings.register_profile("redraft", derandomize=True, deadline=None, max_examples=60)
+settings.load_profile("redraft")
+
+
+@pytest.fixture(params=["cpu", "cuda"])
+def device(request: pytest.FixtureRequest) -> torch.device:
+    """Every device that this machine has."""
+    if request.param == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    return torch.device(request.param)

@@ -15,7 +15,6 @@ import pytest
 import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from redraft.classifiers import (
     SHIPPED,
     Classifier,

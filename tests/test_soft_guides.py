@@ -11,8 +11,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
-
 from redraft.classifiers import SHIPPED, shipped
 from redraft.denoiser import (
     Absorbing,
@@ -31,6 +29,7 @@ from redraft.denoiser import (
 from redraft.denoiser.randomness import Randomness
 from redraft.guidance import Bias, Repetition, Sentiment, Style, during
 from redraft.guidance.tilt import CLITIC, PUSH
+from torch import Tensor
 
 WORDS = (
     *("the", "red", "fox", "was", "happy", "wonderful"),

@@ -9,13 +9,12 @@ from typing import Any
 
 import tokenizers
 import torch
-from torch import Tensor
-
 from redraft.denoiser.errors import UnsupportedModelError
 from redraft.denoiser.models.masked_lm import MaskedLM
 from redraft.denoiser.settings import Settings
 from redraft.denoiser.step import Prompt
 from redraft.denoiser.vocabulary import Vocabulary
+from torch import Tensor
 
 FORMAT = 1
 HOME = Path(__file__).resolve().parent.parent / "embedded"
@@ -27,7 +26,9 @@ class Embedded(MaskedLM):
     `conditions` has the kinds "genre" and "tone"; a kind that is not given is the tag "none".
     """
 
-    def __init__(self, folder: Path, model: Any, tokenizer: tokenizers.Tokenizer, card: Mapping[str, Any]) -> None:
+    def __init__(
+        self, folder: Path, model: Any, tokenizer: tokenizers.Tokenizer, card: Mapping[str, Any]
+    ) -> None:
         special = card["special"]
         vocabulary = Vocabulary.from_tokenizer(
             tokenizer, mask_id=special["mask"], eos_id=special["eos"], pad_id=special["pad"], whole_first=True
@@ -48,9 +49,12 @@ class Embedded(MaskedLM):
         return torch.cat([head, prompt.tokens], dim=1)
 
 
-def load_folder(folder: Path, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32) -> Embedded:
+def load_folder(
+    folder: Path, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32
+) -> Embedded:
     """Load a folder that holds config.json, model.safetensors, tokenizer.json and redraft.json."""
     from transformers import BertForMaskedLM
+    from transformers.utils import logging
 
     card = json.loads((folder / "redraft.json").read_text(encoding="utf-8"))
     if card.get("format") != FORMAT:
@@ -58,6 +62,12 @@ def load_folder(folder: Path, device: str | torch.device = "cpu", dtype: torch.d
             f"{folder / 'redraft.json'} has format {card.get('format')!r} and this Redraft reads {FORMAT}: "
             "make the folder again with `redraft train`"
         )
-    model = BertForMaskedLM.from_pretrained(folder, dtype=dtype, local_files_only=True)
+    bars = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        model: Any = BertForMaskedLM.from_pretrained(folder, dtype=dtype, local_files_only=True)
+    finally:
+        if bars:
+            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
     tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
     return Embedded(folder, model.to(device), tokenizer, card)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-
-from torch import Tensor
+from typing import ClassVar
 
 from redraft.denoiser.canvas import Canvas
 from redraft.denoiser.step import Step
+from torch import Tensor
 
 
 class Revision(ABC):
     """Reopening (remasking). A policy is stateless; pins are never reopened whatever it returns."""
 
-    name: str
+    name: ClassVar[str]
 
     @abstractmethod
     def __call__(self, step: Step, canvas: Canvas, uniform: Tensor) -> Tensor:

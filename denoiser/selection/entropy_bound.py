@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch import Tensor
-
 from redraft.denoiser.errors import InvalidGuideError
 from redraft.denoiser.selection.base import Proposal, Selection, highest
+from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,9 @@ class EntropyBound(Selection):
 
     def __post_init__(self) -> None:
         if not 0 <= self.bound < float("inf"):
-            raise InvalidGuideError(f"the bound of EntropyBound is {self.bound}: use a finite number of nats from 0")
+            raise InvalidGuideError(
+                f"the bound of EntropyBound is {self.bound}: use a finite number of nats from 0"
+            )
 
     def __call__(self, proposal: Proposal) -> Tensor:
         entropy = proposal.entropy.double()

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor
-
 from redraft.denoiser.selection.base import Proposal, Selection, highest
+from torch import Tensor
 
 
 @dataclass(frozen=True)

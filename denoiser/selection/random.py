@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch import Tensor
-
 from redraft.denoiser.selection.base import Proposal, Selection, highest
+from torch import Tensor
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,62 @@
+"""From logits to the distributions a draft is drawn from: temperature, bias, truncation, and where the text ends."""
+
+from __future__ import annotations
+
+import torch
+from redraft.denoiser.language import Language
+from redraft.denoiser.settings import Settings
+from redraft.denoiser.step import Step
+from redraft.denoiser.truncate import truncate
+from redraft.denoiser.vocabulary import Vocabulary
+from torch import Tensor
+
+
+def distributions(step: Step, bias: Tensor | None, settings: Settings, language: Language) -> Tensor:
+    """[B, L, V] log-weights: log softmax(logits / T) + bias, normalised and truncated; T = 0: log p - max log p.
+
+    With an EOS token the text's end is one choice, not L independent ones. Given the end n, positions before
+    it hold text and those behind it padding: the weight of EOS at n is l(n) = p_n(EOS)^(1/T) / sum_n, text
+    tokens are normalised among themselves, padding weighs 1. Unconstrained, the weights of all canvases sum
+    to 1, so the pressure -log Z counts the guides alone.
+    """
+    eos, pad = step.denoiser.vocabulary.eos_id, step.denoiser.vocabulary.pad_id
+    if eos is None:
+        return _tempered(step.logits, bias, settings, step.canvas.open, language)
+    ends = [eos] if pad is None or pad == eos else [eos, pad]
+    columns = torch.tensor(ends, device=step.logits.device)
+    text = _tempered(
+        step.logits.index_fill(-1, columns, -torch.inf), bias, settings, step.canvas.open, language
+    )
+    stop = _end(step, bias, settings.temperature, step.denoiser.vocabulary)
+    tail = torch.zeros_like(stop)
+    return text.index_copy(-1, columns, torch.stack([stop, tail], dim=-1)[..., : len(ends)])
+
+
+def _tempered(
+    logits: Tensor, bias: Tensor | None, settings: Settings, open: Tensor, language: Language
+) -> Tensor:
+    if settings.temperature == 0:
+        scores = logits if bias is None else logits + bias
+        return scores - scores.amax(-1, keepdim=True)
+    scaled = logits if settings.temperature == 1 else logits / settings.temperature
+    log_p = scaled.log_softmax(-1)
+    if bias is not None:
+        log_p = (log_p + bias).log_softmax(-1)
+    return truncate(
+        log_p, open, top_k=settings.top_k, top_p=settings.top_p, min_p=settings.min_p, language=language
+    )
+
+
+def _end(step: Step, bias: Tensor | None, temperature: float, vocabulary: Vocabulary) -> Tensor:
+    """[B, L]: log l(n), the log-probability that the text ends at position n."""
+    log_stop = step.logits.log_softmax(-1)[..., vocabulary.eos_id]
+    if vocabulary.pad_id is None or vocabulary.pad_id == vocabulary.eos_id:
+        # EOS is its own padding: p_n(EOS) = P(end <= n), and the end is where it rises
+        before = torch.nn.functional.pad(log_stop.exp(), (1, 0))[..., :-1].cummax(-1).values
+        log_stop = (log_stop.exp() - before).clamp_min(1e-12).log()
+    if bias is not None:
+        log_stop = log_stop + bias.expand_as(step.logits)[..., vocabulary.eos_id]
+    log_stop = torch.where(step.canvas.open, log_stop, -1e4).clamp_min(-1e4)
+    if temperature == 0:
+        return log_stop - log_stop.amax(-1, keepdim=True)
+    return (log_stop / temperature).log_softmax(-1)

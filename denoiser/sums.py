@@ -1,0 +1,107 @@
+"""What forward and backward sums tell about some rows: log Z, joint draws, marginals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from redraft.denoiser import messages
+from redraft.denoiser.language import Language
+from redraft.denoiser.masses import relative
+from redraft.denoiser.messages import Messages
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Messages of the rows `rows` [b] of a batch, from class log-masses `log_mass` [L, C, b]."""
+
+    rows: Tensor
+    language: Language
+    log_mass: Tensor
+    alpha: Messages
+    beta: Messages
+
+    def log_z(self) -> Tensor:
+        """float64 [b], nats; -inf where no canvas is in the language."""
+        start = self.beta.value[0].gather(0, self.language.start[None, :]).squeeze(0)
+        return (start if self.beta.logarithmic else start.log()) + self.beta.scale[0]
+
+    def draw(self, uniform: Tensor) -> Tensor:
+        """Classes [b, L] of joint drafts, left to right by inverse CDF with `uniform` [b, L]."""
+        rows, length = uniform.shape
+        logarithmic, beta = self.beta.logarithmic, self.beta.value
+        weight = (self.log_mass if logarithmic else self.log_mass.exp()).permute(0, 2, 1).contiguous()
+        # Just below 1, so that rounding never selects past the last possible class.
+        goal = uniform.T.clamp(0.0, 1.0 - 2.0**-52).contiguous()[..., None]
+        row = torch.arange(rows, device=uniform.device)[:, None]
+        state, chosen = self.language.start, []
+        for i in range(length):
+            move = self.language.delta.index_select(0, state)  # [b, C]
+            after = beta[i + 1].take(move * rows + row)
+            total = (relative(after + weight[i]) if logarithmic else after * weight[i]).cumsum(1)
+            pick = (total <= goal[i] * total[:, -1:]).sum(1, keepdim=True).clamp_max_(total.shape[1] - 1)
+            chosen.append(pick)
+            state = move.gather(1, pick).squeeze(1)
+        return torch.cat(chosen, 1)
+
+    def class_ratios(self) -> Tensor:
+        """log w_i(c) / Z, posterior over prior of each class: [b, L, C]."""
+        before, after = (m.log().transpose(1, 2).contiguous() for m in (self.alpha, self.beta))
+        move = self.language.delta.T.contiguous()
+        ratios = [
+            (before[i][:, None, :] + after[i + 1][:, move]).logsumexp(2) for i in range(len(before) - 1)
+        ]
+        return torch.stack(ratios, 1) - self.log_z()[:, None, None]
+
+    def ratios(self, classes: Tensor) -> Tensor:
+        """log w_i(c) / Z for one class at each position, `classes` [b, L]: [b, L]."""
+        move = self.language.delta.T[classes.T]  # [L, b, Q]
+        scale = (self.alpha.scale[:-1] + self.beta.scale[1:]).T - self.log_z()[:, None]
+        # States last: a sum along them then has the same order whatever the number of rows.
+        before = self.alpha.value[:-1].transpose(1, 2).contiguous()
+        after = self.beta.value[1:].transpose(1, 2).gather(2, move)
+        if self.alpha.logarithmic:
+            return (before + after).logsumexp(2).T + scale
+        return (before * after).sum(2).log().T + scale
+
+
+def sums(language: Language, log_mass: Tensor) -> list[Sums]:
+    """Sums of all rows [L, C, B], plain where that is sound for the row, logarithmic elsewhere."""
+    every = torch.arange(log_mass.shape[2], device=log_mass.device)
+    if log_mass.is_cuda:
+        return [_logarithmic(language, log_mass, every)]
+    plain = messages.has_plain_masses(log_mass)
+    done = []
+    if bool(plain.any()):
+        rows = every[plain]
+        part = _part(language, log_mass, rows)
+        first = Sums(rows, *part, *messages.plain(*part))
+        sound = messages.is_sound(first.alpha, first.beta, first.log_z())
+        done.append(first if bool(sound.all()) else _kept(first, sound))
+        plain[rows[~sound]] = False
+    if not bool(plain.all()):
+        done.append(_logarithmic(language, log_mass, every[~plain]))
+    return done
+
+
+def _part(language: Language, log_mass: Tensor, rows: Tensor) -> tuple[Language, Tensor]:
+    if len(rows) == log_mass.shape[2]:
+        return language, log_mass
+    return language.begin(language.start[rows]), log_mass[:, :, rows].contiguous()
+
+
+def _kept(whole: Sums, keep: Tensor) -> Sums:
+    alpha, beta = (
+        Messages(m.value[..., keep].contiguous(), m.scale[:, keep], m.logarithmic)
+        for m in (whole.alpha, whole.beta)
+    )
+    rows = whole.rows[keep]
+    return Sums(
+        rows, whole.language.begin(whole.language.start[keep]), whole.log_mass[..., keep], alpha, beta
+    )
+
+
+def _logarithmic(language: Language, log_mass: Tensor, rows: Tensor) -> Sums:
+    part = _part(language, log_mass, rows)
+    return Sums(rows, *part, messages.log_forward(*part), messages.log_backward(*part))

@@ -1,0 +1,5 @@
+"""`python -m redraft.recipes` is the command `redraft`."""
+
+from redraft.recipes.cli import main
+
+main()

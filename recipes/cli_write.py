@@ -1,0 +1,96 @@
+"""`redraft write`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from typer import Argument, Option
+
+_GUIDES, _RUN, _OUT = "Guides", "Run", "Output"
+
+
+def write(
+    recipe: Annotated[
+        str,
+        Argument(
+            metavar="RECIPE",
+            help="A shipped recipe's name, a file, or - for standard input.",
+            show_default=False,
+        ),
+    ] = "",
+    prompt: Annotated[
+        str | None, Option(metavar="TEXT", help="What stands before the text; never part of it.")
+    ] = None,
+    keyword: Annotated[
+        list[str] | None,
+        Option(metavar="WORD", help="A word or phrase that must occur; ship|ships for either. Repeatable."),
+    ] = None,
+    forbid: Annotated[
+        list[str] | None, Option(metavar="PHRASE", help="A word or phrase that must not occur. Repeatable.")
+    ] = None,
+    sentiment: Annotated[str | None, Option(metavar="TONE", help="positive or negative.")] = None,
+    style: Annotated[
+        str | None, Option(metavar="NAME", help="formal, casual, old-fashioned or plain.")
+    ] = None,
+    template: Annotated[
+        str | None,
+        Option(metavar="TEXT", help="Fixed text with blanks: ___ of any width, [[3-6]] of so many words."),
+    ] = None,
+    pattern: Annotated[
+        str | None, Option(metavar="REGEX", help="A regular expression that the whole text matches.")
+    ] = None,
+    words: Annotated[
+        str | None, Option(metavar="A-B", help="How many words; A for exactly, A- for at least.")
+    ] = None,
+    sentences: Annotated[str | None, Option(metavar="A-B", help="How many complete sentences.")] = None,
+    tokens: Annotated[str | None, Option(metavar="A-B", help="How many of the denoiser's tokens.")] = None,
+    condition: Annotated[
+        list[str] | None,
+        Option(metavar="KIND=VALUE", help="A tag of the denoiser, such as genre=tale. Repeatable."),
+    ] = None,
+    length: Annotated[int | None, Option(metavar="N", help="The canvas in tokens.")] = None,
+    steps: Annotated[int | None, Option(metavar="N", help="Most forward passes a text may take.")] = None,
+    selection: Annotated[
+        str | None, Option(metavar="NAME", help="confidence, entropy-bound, left-to-right, margin or random.")
+    ] = None,
+    temperature: Annotated[float | None, Option(metavar="X", help="0 is greedy.")] = None,
+    samples: Annotated[int | None, Option(metavar="N", help="How many texts.")] = None,
+    seed: Annotated[
+        int | None, Option(metavar="N", help="Text k has seed N + k; random where not given.")
+    ] = None,
+    model: Annotated[
+        str | None, Option(metavar="ID_OR_DIR", help="embedded, a folder, or a masked language model.")
+    ] = None,
+    device: Annotated[str, Option(metavar="D", help="Where to run.")] = "cpu",
+    json: Annotated[bool, Option("--json", help="One JSON object a text, a line each.")] = False,
+    save_recipe: Annotated[
+        str | None, Option(metavar="FILE", help="Save the complete recipe of what was written.")
+    ] = None,
+) -> int:
+    """Write texts that keep to the guides, with a verdict on each.
+
+    Options given beside a recipe go before it: keywords and forbidden phrases are added to the recipe's, all
+    else takes the place of the recipe's own.
+    """
+    from redraft.recipes.lookup import find
+    from redraft.recipes.options import Asked, apply, parse_conditions
+    from redraft.recipes.recipe import Recipe
+    from redraft.recipes.writing import perform
+
+    asked = Asked(keyword or (), forbid or (), sentiment, style, template, pattern, words, sentences, tokens)
+    base = find(recipe) if recipe else Recipe()
+    conditions = parse_conditions(condition or ())
+    whole = apply(
+        base,
+        asked,
+        prompt=prompt,
+        condition={**base.condition, **conditions} if conditions else None,
+        length=length,
+        steps=steps,
+        selection=selection,
+        temperature=temperature,
+        samples=samples,
+        seed=seed,
+        model=model,
+    )
+    return perform(whole, device=device, as_json=json, save=save_recipe)

@@ -1,0 +1,105 @@
+"""The draft on a terminal while it is written, then the text with its verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from redraft.recipes.recipe import Recipe
+from redraft.recipes.report import evidence, mark
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from redraft.denoiser.guide import Verdict
+    from redraft.denoiser.refine import Refinement
+    from redraft.denoiser.result import Result
+    from redraft.denoiser.vocabulary import Vocabulary
+
+OPEN, HELD, NEW = "dim", "", "bold bright_white"
+_COLOURS = {"satisfied": "green", "violated": "red", "unknown": "yellow"}
+
+
+def write_live(recipe: Recipe, device: str, console: Console | None = None) -> list[Result]:
+    """Run a recipe with its drafts shown as they grow; they give way to the texts and one line a guide."""
+    from redraft.denoiser import load
+
+    console = console or Console(highlight=False)
+    with console.status(f"loading {recipe.model}"):
+        denoiser = load(recipe.model, device=device)
+    with Live(console=console, transient=True, auto_refresh=False, vertical_overflow="ellipsis") as live:
+        drafts = Drafts(denoiser.vocabulary, recipe.seed or 0, recipe.samples)
+        results = recipe.run(denoiser, on_step=lambda r: live.update(drafts.after(r), refresh=True))
+    for result in results:
+        console.print(shown(result, alone=len(results) == 1))
+    return results
+
+
+class Drafts:
+    """What the live view shows after each step: a row a text of the batch that is being written."""
+
+    def __init__(self, vocabulary: Vocabulary, seed: int, samples: int) -> None:
+        self.vocabulary, self.seed, self.samples = vocabulary, seed, samples
+        self.begun = 0  # texts of the batches that are finished
+        self._batch = 0
+
+    def after(self, refinement: Refinement) -> RenderableType:
+        """The view after one step."""
+        step = refinement.step
+        if step.index == 0:
+            self.begun += self._batch
+            self._batch = refinement.draft.shape[0]
+        draft = refinement.draft.tolist()
+        is_open, is_new = refinement.canvas.open.tolist(), refinement.committed.tolist()
+        rows = [
+            draft_text(
+                self.vocabulary,
+                tokens,
+                [OPEN if o else NEW if n else HELD for o, n in zip(*marks, strict=True)],
+            )
+            for tokens, *marks in zip(draft, is_open, is_new, strict=True)
+        ]
+        head = Text(f"step {step.index + 1} of {step.steps}", style="dim")
+        if self.samples == 1:
+            return Group(head, *rows)
+        table = Table.grid(padding=(0, 2))
+        for number, row in enumerate(rows, self.begun):
+            table.add_row(Text(str(self.seed + number), style="cyan"), row)
+        return Group(head, table)
+
+
+def draft_text(vocabulary: Vocabulary, tokens: Sequence[int], styles: Sequence[str]) -> Text:
+    """Tokens as text, each in its style; what is not a whole character yet shows as one that is missing."""
+    text, raw, before = Text(), b"", None
+    for token, style in zip(tokens, styles, strict=True):
+        if style != before:
+            text.append(raw.decode("utf-8", "replace"), before)
+            raw, before = b"", style
+        raw += vocabulary.token_bytes[token] or b""
+    text.append(raw.decode("utf-8", "replace"), before)
+    return text
+
+
+def shown(result: Result, *, alone: bool = True) -> RenderableType:
+    """A finished text and one line a guide: mark, strength, guide, evidence."""
+    table = Table.grid(padding=(0, 2))
+    for verdict in result.verdicts:
+        table.add_row(*_cells(verdict, result.text))
+    passes = (
+        f"seed {result.seed}, {result.forward_passes} forward passes, {result.timing.total_ms / 1e3:.1f} s"
+    )
+    head: list[RenderableType] = [] if alone else [Rule(style="dim")]
+    return Group(*head, Text(result.text, style="bold"), Text(), table, Text(passes, style="dim"))
+
+
+def _cells(verdict: Verdict, text: str) -> tuple[Text, ...]:
+    colour = _COLOURS[verdict.status]
+    return (
+        Text(mark(verdict), style=colour),
+        Text(verdict.strength, style="dim"),
+        Text(verdict.guide),
+        Text(evidence(verdict, text), style="" if verdict.status == "satisfied" else colour),
+    )

@@ -1,0 +1,219 @@
+"""A recipe: all that a run is made of, in one TOML file."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, Field, ValidationError
+from redraft.denoiser.errors import InvalidGuideError
+from redraft.denoiser.guide import Guide
+from redraft.denoiser.settings import Settings
+from redraft.recipes import settings as plain_settings
+from redraft.recipes.complaints import complaint
+from redraft.recipes.convert import from_dict as guide_from_dict
+from redraft.recipes.convert import to_dict as guide_to_dict
+from redraft.recipes.errors import InvalidRecipeError
+from redraft.recipes.nearest import did_you_mean
+from redraft.recipes.shapes import STRICT
+from redraft.recipes.toml import toml
+
+if TYPE_CHECKING:
+    from redraft.denoiser.base import Denoiser
+    from redraft.denoiser.result import Result
+
+VERSION = 1
+MOST_BYTES = 1_000_000
+_AFTER = ("condition", "settings", "guides")  # tables, which TOML wants last
+
+
+class RecipeTable(BaseModel):
+    """The top level of a recipe file; `guides` and `settings` have models of their own."""
+
+    model_config = STRICT
+
+    version: int
+    title: str = ""
+    description: str = ""
+    prompt: str = ""
+    model: str = Field("embedded", min_length=1)
+    samples: int = Field(1, ge=1, le=1_000_000)
+    seed: int | None = Field(None, ge=0, le=2**63 - 1)
+    length: int | None = Field(None, ge=1)
+    condition: dict[str, str] = Field(default_factory=dict)
+    settings: dict[str, Any] = Field(default_factory=dict)
+    guides: list[Any] = Field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that a run is made of; equal recipes with a seed write equal texts on the same kind of device.
+
+    `condition` names the denoiser's own tags; `settings` is laid over the denoiser's own, "off" standing for
+    None; `length` is the canvas in tokens, EOS included (None: what the guides want); `seed` None: any.
+    The constructor checks every value and raises `InvalidRecipeError`.
+    """
+
+    title: str = ""
+    description: str = ""
+    prompt: str = ""
+    model: str = "embedded"
+    samples: int = 1
+    seed: int | None = None
+    length: int | None = None
+    condition: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    guides: tuple[Guide, ...] = ()
+    version: int = VERSION
+
+    def __post_init__(self) -> None:
+        values: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
+        values = {name: value for name, value in values.items() if value is not None}
+        values |= {
+            "guides": list(self.guides),
+            "settings": dict(self.settings),
+            "condition": dict(self.condition),
+        }
+        _checked(values)
+        guides = tuple(_guide(guide, k) for k, guide in enumerate(self.guides))
+        for name, value in (
+            ("condition", values["condition"]),
+            ("settings", plain_settings.checked(values["settings"])),
+            ("guides", guides),
+        ):
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_dict(cls, table: Mapping[str, Any]) -> Recipe:
+        """The recipe of plain values; raises `InvalidRecipeError` with key, value and remedy."""
+        values = dict(table)
+        _checked(values)
+        return cls(**values)
+
+    @classmethod
+    def parse(cls, text: str) -> Recipe:
+        """The recipe of a TOML text; raises `InvalidRecipeError`, with line and column for bad TOML."""
+        if len(text.encode(errors="replace")) > MOST_BYTES:
+            raise InvalidRecipeError(f"the recipe is longer than {MOST_BYTES:,} bytes: recipes are short")
+        try:
+            return cls.from_dict(tomllib.loads(text.removeprefix("\ufeff")))
+        except tomllib.TOMLDecodeError as error:
+            raise InvalidRecipeError(f"this is not TOML: {error}") from error
+        except RecursionError as error:
+            raise InvalidRecipeError(
+                "the recipe is nested too deeply: use fewer guides within guides"
+            ) from error
+
+    @classmethod
+    def read(cls, path: str | Path) -> Recipe:
+        """The recipe of a file; every error names the file."""
+        path = Path(path)
+        try:
+            with path.open("rb") as file:
+                raw = file.read(MOST_BYTES + 1)
+            return cls.parse(raw.decode())
+        except OSError as error:
+            raise InvalidRecipeError(f"{path} cannot be read: {error.strerror or error}") from error
+        except UnicodeDecodeError as error:
+            raise InvalidRecipeError(
+                f"{path} is not UTF-8 text (byte {error.start}): save it as UTF-8"
+            ) from error
+        except InvalidGuideError as error:
+            raise InvalidRecipeError(f"{path}: {error}") from error
+
+    @classmethod
+    def from_result(cls, result: Result, model: str = "embedded", **more: Any) -> Recipe:
+        """The complete recipe of a text, which writes it again. `more`: title and description."""
+        return cls(
+            prompt=result.prompt,
+            model=model,
+            seed=result.seed,
+            length=result.length,
+            condition=result.condition,
+            settings=plain_settings.complete(result.settings),
+            guides=result.guides,
+            **more,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values that `from_dict` turns back into an equal recipe; what is empty is left out."""
+        table: dict[str, Any] = {"version": self.version}
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if f.name not in _AFTER and value not in (None, ""):
+                table[f.name] = value
+        tables = {
+            "condition": dict(self.condition),
+            "settings": dict(self.settings),
+            "guides": [guide_to_dict(guide) for guide in self.guides],
+        }
+        return table | {name: value for name, value in tables.items() if value}
+
+    def to_toml(self) -> str:
+        """The recipe as a TOML text; reading it gives an equal recipe, writing that the same text."""
+        return toml(self.to_dict())
+
+    def write(self, path: str | Path) -> None:
+        """Write the recipe to a file."""
+        text = self.to_toml()
+        try:
+            Path(path).write_text(text, encoding="utf-8", newline="\n")
+        except OSError as error:
+            raise InvalidRecipeError(f"{path} cannot be written: {error.strerror or error}") from error
+
+    def override(self, **changes: Any) -> Recipe:
+        """This recipe with other values; the names of `[settings]` are taken too, and change that table."""
+        own = {f.name for f in fields(self)}
+        names = set(Settings.__dataclass_fields__)
+        for name in changes:
+            if name not in own | names:
+                raise TypeError(f'a recipe has no "{name}": {did_you_mean(name, sorted(own | names))}')
+        table = dict(changes.pop("settings", self.settings))
+        table |= {name: changes.pop(name) for name in list(changes) if name in names}
+        return replace(self, **changes, settings=table)
+
+    def run(self, denoiser: Denoiser | None = None, **options: Any) -> list[Result]:
+        """Write the recipe's texts, with the denoiser given or the one the recipe names.
+
+        `options` are changes to the recipe (as `override` takes them), or `batch_size` and `on_step` as
+        `redraft.denoiser.write` takes them, or the `device` to load on.
+        """
+        from redraft.denoiser import load, write
+
+        passed = {name: options.pop(name) for name in ("batch_size", "on_step") if name in options}
+        device = options.pop("device", "cpu")
+        recipe = self.override(**options) if options else self
+        denoiser = denoiser or load(recipe.model, device=device)
+        return write(
+            denoiser,
+            recipe.guides,
+            prompt=recipe.prompt,
+            samples=recipe.samples,
+            seed=recipe.seed,
+            length=recipe.length,
+            condition=recipe.condition,
+            settings=plain_settings.over(denoiser.settings, recipe.settings),
+            **passed,
+        )
+
+
+def _checked(values: Mapping[str, Any]) -> None:
+    version = values.get("version")
+    if isinstance(version, int) and not isinstance(version, bool) and version != VERSION:
+        raise InvalidRecipeError(
+            f"recipe version {version}: this Redraft reads version {VERSION}; update the one or the other"
+        )
+    try:
+        RecipeTable.model_validate(dict(values))
+    except ValidationError as error:
+        raise InvalidRecipeError(complaint(error, values, RecipeTable, "the recipe")) from error
+
+
+def _guide(value: object, number: int) -> Guide:
+    try:
+        return guide_from_dict(value)
+    except ValueError as error:
+        raise InvalidRecipeError(f"guides[{number}]: {error}") from error

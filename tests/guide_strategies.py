@@ -1,0 +1,123 @@
+"""Random guides and recipes, for round trips."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+from redraft.denoiser import SoftGuide
+from redraft.denoiser.guide import Guide, HardGuide
+from redraft.recipes import Recipe, discover
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+phrases = texts.filter(lambda text: bool(text.strip()))
+numbers = st.floats(-1e6, 1e6)
+shares = st.floats(0, 1, exclude_min=True)
+PATTERNS = ("a|b", "(?i)storm.*", "[A-Z][a-z]+\\.", "é+", '"quoted" \\\\ back')
+
+
+def ranges(floor: int) -> st.SearchStrategy[dict[str, Any]]:
+    pairs = st.tuples(st.integers(floor, 60), st.none() | st.integers(0, 60))
+    return pairs.map(lambda p: {"least": p[0], "most": None if p[1] is None else p[0] + p[1]})
+
+
+def make(name: str, arguments: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[Guide]:
+    cls = discover().get(name).guide
+    if cls.variadic is None:
+        return arguments.map(lambda values: cls(**values))
+    return arguments.map(lambda v: cls(*v[cls.variadic], **{k: x for k, x in v.items() if k != cls.variadic}))
+
+
+words = st.lists(phrases | st.lists(phrases, min_size=1, max_size=3), min_size=1, max_size=3)
+periods = st.tuples(st.integers(0, 9), st.integers(1, 9)).filter(lambda p: p[0] < p[1])
+SIMPLE: dict[str, st.SearchStrategy[dict[str, Any]]] = {
+    "bias": st.builds(
+        lambda pairs, table: {"phrases": dict(pairs) if table else tuple(pairs)},
+        st.lists(st.tuples(phrases, numbers), min_size=1, max_size=3),
+        st.booleans(),
+    ),
+    "forbid": st.fixed_dictionaries(
+        {"phrases": st.lists(phrases, min_size=1, max_size=3)},
+        optional={"regexes": st.lists(st.sampled_from(PATTERNS), max_size=2), "whole": st.booleans()},
+    ),
+    "infill": st.fixed_dictionaries(
+        {"template": st.sampled_from(("___ é", "a [[3-6]] b", 'say "___" \\[ now', "[[2]]\n___ \x7f"))},
+        optional={"anchor": st.sampled_from(("early", "free"))},
+    ),
+    "keywords": st.fixed_dictionaries(
+        {"words": words},
+        optional={"at_least": st.just(1), "whole": st.booleans(), "exact_case": st.booleans()},
+    ),
+    "pattern": st.fixed_dictionaries({"pattern": st.sampled_from(PATTERNS)}),
+    "repetition": st.fixed_dictionaries({}, optional={"strength_nats": st.floats(0, 1e3)}),
+    "sentences": ranges(1),
+    "sentiment": st.fixed_dictionaries({"tone": st.sampled_from(("positive", "negative"))}),
+    "style": st.fixed_dictionaries(
+        {"style": st.sampled_from(("formal", "casual", "old-fashioned", "plain"))}
+    ),
+    "tokens": ranges(0),
+    "words": ranges(0),
+}
+
+
+def guides_of(kind: type[Guide]) -> st.SearchStrategy[Any]:
+    names = [name for name in SIMPLE if issubclass(discover().get(name).guide, kind)]
+    return st.sampled_from(names).flatmap(lambda name: make(name, SIMPLE[name]))
+
+
+hard = st.recursive(
+    guides_of(HardGuide),
+    lambda inner: (
+        make("not", st.fixed_dictionaries({"guide": inner}))
+        | st.sampled_from(("all", "any")).flatmap(
+            lambda name: make(
+                name, st.fixed_dictionaries({"guides": st.lists(inner, min_size=1, max_size=3)})
+            )
+        )
+    ),
+    max_leaves=4,
+)
+soft = st.recursive(
+    guides_of(SoftGuide),
+    lambda inner: (
+        make("scaled", st.fixed_dictionaries({"guide": inner, "scale": numbers | st.integers(-3, 3)}))
+        | st.builds(
+            lambda period, guide: discover().get("during").guide(period[0] / 10, period[1] / 10, guide),
+            periods,
+            inner,
+        )
+    ),
+    max_leaves=3,
+)
+COMPOUND = {"all": hard, "any": hard, "not": hard, "scaled": soft, "during": soft}
+
+policies: dict[str, st.SearchStrategy[Any]] = {
+    "selection": st.sampled_from(("random", "margin", "left-to-right", "confidence", "entropy-bound"))
+    | st.fixed_dictionaries({"name": st.just("confidence"), "noise": st.floats(0, 9)}),
+    "revision": st.sampled_from(("off", "uncertain"))
+    | st.fixed_dictionaries({"name": st.just("uncertain"), "rate": st.floats(0.01, 0.99)}),
+}
+settings = st.fixed_dictionaries(
+    {},
+    optional={
+        "steps": st.integers(1, 999),
+        "temperature": st.floats(0, 9) | st.integers(0, 9),
+        "top_k": st.just("off") | st.integers(1, 99),
+        "top_p": st.just("off") | shares,
+        "min_p": st.just("off") | shares,
+        **policies,
+    },
+)
+recipes = st.builds(
+    Recipe,
+    title=texts,
+    description=texts,
+    prompt=texts,
+    model=texts.filter(bool),
+    samples=st.integers(1, 1000),
+    seed=st.none() | st.integers(0, 2**63 - 1),
+    length=st.none() | st.integers(1, 128),
+    condition=st.dictionaries(texts, texts, max_size=2),
+    settings=settings,
+    guides=st.lists(hard | soft, max_size=3).map(tuple),
+)

@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
+
 from redraft.denoiser.automaton import Automaton, byte_classes
 from redraft.denoiser.exact import Language, Posterior, posterior
 from redraft.denoiser.lift import TokenTrie, lift

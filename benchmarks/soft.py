@@ -13,10 +13,11 @@ import json
 from pathlib import Path
 
 import torch
+from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
+
 from redraft.denoiser import Canvas, Denoiser, Result, load
 from redraft.guidance import Repetition, Sentiment, Style
 from redraft.guidance.tilt import Tilt
-from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
 GUIDES: list[Tilt] = [
     Sentiment("positive"),

@@ -8,6 +8,7 @@ from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
 from redraft.denoiser.errors import RedraftError
 
 

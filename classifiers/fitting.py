@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
 from redraft.classifiers.base import InvalidClassifierError
 
 FOLDS = 4

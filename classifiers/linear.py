@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+
 from redraft.classifiers.base import InvalidClassifierError
 from redraft.classifiers.fitting import Shape, fit_table
 from redraft.classifiers.storage import read_table, write_table

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import safetensors
 from numpy.typing import NDArray
-from redraft.classifiers.base import InvalidClassifierError
 from safetensors.numpy import load_file, save_file
+
+from redraft.classifiers.base import InvalidClassifierError
 
 FORMAT = 1
 

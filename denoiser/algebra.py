@@ -8,11 +8,12 @@ from functools import reduce
 from typing import ClassVar
 
 import torch
+from torch import Tensor
+
 from redraft.denoiser.automaton import Automaton
 from redraft.denoiser.errors import InvalidGuideError
 from redraft.denoiser.guide import Bound, HardGuide, SoftGuide, Status, Strength, Verdict, finite
 from redraft.denoiser.step import Scene, Step
-from torch import Tensor
 
 
 @dataclass(frozen=True, init=False)

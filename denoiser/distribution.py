@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
+
 from redraft.denoiser.language import Language
 from redraft.denoiser.settings import Settings
 from redraft.denoiser.step import Step
 from redraft.denoiser.truncate import truncate
 from redraft.denoiser.vocabulary import Vocabulary
-from torch import Tensor
 
 
 def distributions(step: Step, bias: Tensor | None, settings: Settings, language: Language) -> Tensor:

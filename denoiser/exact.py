@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import torch
+from torch import Tensor
+
 from redraft.denoiser import messages
 from redraft.denoiser.language import Language, feasible, reachable, shortest_canvas
 from redraft.denoiser.masses import (
@@ -17,7 +19,6 @@ from redraft.denoiser.masses import (
     masses,
 )
 from redraft.denoiser.sums import Sums, sums
-from torch import Tensor
 
 __all__ = ["Language", "Posterior", "feasible", "posterior", "shortest_canvas"]
 

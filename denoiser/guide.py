@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from torch import Tensor
+
 from redraft.denoiser.automaton import Automaton
 from redraft.denoiser.errors import InvalidGuideError
 from redraft.denoiser.step import Scene, Step
-from torch import Tensor
 
 if TYPE_CHECKING:
     from redraft.denoiser import algebra

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
+
 from redraft.denoiser.automaton import Automaton
 from redraft.denoiser.masses import Segments
 from redraft.denoiser.refinement import distance
-from torch import Tensor
 
 Array = np.ndarray[Any, Any]
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+
 from redraft.denoiser.base import Denoiser
 from redraft.denoiser.errors import UnsupportedModelError
 
@@ -40,10 +41,11 @@ def load(
 
 
 def _masked_lm(name: str, device: torch.device, dtype: torch.dtype, trust: bool) -> Denoiser:
-    from redraft.denoiser.models.masked_lm import MaskedLM
-    from redraft.denoiser.vocabulary import Vocabulary
     from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer
     from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
+
+    from redraft.denoiser.models.masked_lm import MaskedLM
+    from redraft.denoiser.vocabulary import Vocabulary
 
     try:
         config = AutoConfig.from_pretrained(name, trust_remote_code=trust)

@@ -11,8 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from redraft.denoiser.language import Edges, Language
 from torch import Tensor
+
+from redraft.denoiser.language import Edges, Language
 
 #: Class probabilities below this (nats) are left to the logarithmic sums.
 _LEAST_MASS = -200.0

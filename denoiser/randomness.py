@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from redraft.denoiser.errors import InvalidGuideError
 from torch import Tensor
+
+from redraft.denoiser.errors import InvalidGuideError
 
 
 class Randomness:

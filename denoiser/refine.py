@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
+
 from redraft.denoiser.base import Denoiser
 from redraft.denoiser.canvas import Canvas
 from redraft.denoiser.distribution import distributions
@@ -16,7 +18,6 @@ from redraft.denoiser.selection import Proposal
 from redraft.denoiser.settings import Settings
 from redraft.denoiser.steering import Steering
 from redraft.denoiser.step import Prompt, Step
-from torch import Tensor
 
 SURE = 1.0 - 1e-9  # a posterior this near to 1 leaves no other token
 

@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 
 import numpy as np
+
 from redraft.denoiser.automaton import STATE_BUDGET, Automaton
 from redraft.denoiser.errors import InvalidGuideError, StateBudgetError
 from redraft.denoiser.pattern import check_pattern

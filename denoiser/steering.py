@@ -11,6 +11,8 @@ from typing import TypeVar
 
 import numpy as np
 import torch
+from torch import Tensor
+
 from redraft.denoiser.automaton import Automaton
 from redraft.denoiser.ending import with_eos
 from redraft.denoiser.errors import InvalidGuideError, UnsatisfiableError
@@ -20,7 +22,6 @@ from redraft.denoiser.lift import lift
 from redraft.denoiser.regex import UTF8
 from redraft.denoiser.step import Scene, Step
 from redraft.denoiser.vocabulary import Vocabulary
-from torch import Tensor
 
 T = TypeVar("T")
 

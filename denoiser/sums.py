@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
+
 from redraft.denoiser import messages
 from redraft.denoiser.language import Language
 from redraft.denoiser.masses import relative
 from redraft.denoiser.messages import Messages
-from torch import Tensor
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
+from torch import Tensor
+
 from redraft.denoiser import Bound, InvalidGuideError, Scene, SoftGuide, Span, Step, Verdict
 from redraft.denoiser.errors import UnwritableTextError
 from redraft.denoiser.guide import finite
 from redraft.guidance.occurrence import find, phrase
 from redraft.guidance.spelling import spellings
-from torch import Tensor
 
 
 @dataclass(frozen=True, init=False)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from redraft.denoiser import Bound, Step
 from torch import Tensor
+
+from redraft.denoiser import Bound, Step
 
 
 class EndAnchored(Bound):

@@ -8,6 +8,7 @@ from functools import reduce
 from typing import ClassVar
 
 import regex
+
 from redraft.denoiser import Automaton, HardGuide, InvalidGuideError, Scene, Span, Verdict
 from redraft.denoiser.lift import lift
 from redraft.denoiser.regex import compile_regex

@@ -8,11 +8,12 @@ from functools import cached_property
 from typing import ClassVar
 
 import torch
+from torch import Tensor
+
 from redraft.denoiser import Automaton, Bound, HardGuide, InvalidGuideError, Scene, Span, Step, Verdict
 from redraft.denoiser.lift import lift
 from redraft.denoiser.regex import compile_regex
 from redraft.guidance.counts import check_range
-from torch import Tensor
 
 _PART = re.compile(
     r"\\(?P<plain>[\\_\[])|(?P<any>_{3,})|\[\[(?P<least>\d+)(?:-(?P<most>\d+))?\]\]|\[\[(?P<wrong>[^\]]*)\]\]"

@@ -8,12 +8,13 @@ from functools import cached_property, reduce
 from typing import ClassVar
 
 import torch
+from torch import Tensor
+
 from redraft.denoiser import Automaton, Bound, HardGuide, InvalidGuideError, Scene, Span, Step, Verdict
 from redraft.denoiser.errors import UnwritableTextError
 from redraft.denoiser.lift import lift
 from redraft.guidance.occurrence import find, occurs, phrase
 from redraft.guidance.spelling import Spelling, spellings, token_edges
-from torch import Tensor
 
 Alternatives = tuple[str, ...]
 

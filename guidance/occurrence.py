@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
+
 from redraft.denoiser import Automaton, InvalidGuideError, Span
 
 WORD_BYTES = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")

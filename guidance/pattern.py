@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import regex
+
 from redraft.denoiser import Automaton, HardGuide, InvalidGuideError, Scene, Verdict
 from redraft.denoiser.lift import lift
 from redraft.denoiser.regex import compile_regex

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from redraft.denoiser import Bound, InvalidGuideError, Scene, SoftGuide, Span, Step, Verdict
 from torch import Tensor
+
+from redraft.denoiser import Bound, InvalidGuideError, Scene, SoftGuide, Span, Step, Verdict
 
 
 @dataclass(frozen=True)

@@ -51,9 +51,7 @@ class Sentences(HardGuide):
             done, phase, word = state
             if byte in BLANKS:
                 return (
-                    _State(min(done + 1, cap), "blank", b"")
-                    if phase == "ended"
-                    else _State(done, phase, b"")
+                    _State(min(done + 1, cap), "blank", b"") if phase == "ended" else _State(done, phase, b"")
                 )
             if byte in ENDS and phase != "blank":
                 stopped = not (byte == 0x2E and phase == "said" and word in whole)

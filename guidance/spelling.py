@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+
 from redraft.denoiser import Vocabulary
 from redraft.denoiser.errors import UnwritableTextError
 from redraft.guidance.occurrence import is_word

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+
 from redraft.denoiser import Automaton, Bound, HardGuide, Scene, Verdict
 from redraft.guidance.counts import check_range, shown
 from redraft.guidance.ending import EndAnchored

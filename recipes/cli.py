@@ -12,9 +12,11 @@ import sys
 from collections.abc import Sequence
 
 import typer
+
 from redraft.recipes.cli_check import check
 from redraft.recipes.cli_info import doctor, guides
 from redraft.recipes.cli_recipes import recipes
+from redraft.recipes.cli_train import train
 from redraft.recipes.cli_write import write
 
 FINE, VIOLATED, INVALID, UNSATISFIABLE, INTERRUPTED, UNREAD = 0, 1, 2, 3, 130, 141
@@ -33,6 +35,7 @@ app.command()(write)
 app.command()(check)
 app.add_typer(recipes, name="recipes")
 app.command()(guides)
+app.command()(train)
 app.command()(doctor)
 
 

@@ -15,6 +15,7 @@ import pytest
 import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from redraft.classifiers import (
     SHIPPED,
     Classifier,

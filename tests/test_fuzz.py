@@ -6,10 +6,11 @@ import random
 import re
 
 import pytest
+from toys import WORDS, Chaos, small_vocabulary
+
 from redraft.denoiser import HardGuide, RedraftError, Uncertain
 from redraft.denoiser.selection import Confidence, EntropyBound, LeftToRight, Margin, Random
 from redraft.guidance import Bias, Forbid, Infill, Keywords, Pattern, Repetition, Sentences, Tokens, Words
-from toys import WORDS, Chaos, small_vocabulary
 
 POLICIES = [
     Random(),

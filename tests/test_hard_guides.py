@@ -6,13 +6,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from toys import small_vocabulary
+
 from redraft.denoiser import Automaton, HardGuide, InvalidGuideError, Scene, UnsatisfiableError
 from redraft.denoiser.steering import Steering
 from redraft.guidance import Forbid, Infill, Keywords, Pattern, Sentences, Tokens, Words
 from redraft.guidance.occurrence import find, occurs
 from redraft.guidance.sentences import sentence_ends
 from redraft.guidance.space import SPACES
-from toys import small_vocabulary
 
 VOCABULARY = small_vocabulary()
 SCENE = Scene(VOCABULARY, torch.device("cpu"), 1, 40, 8)

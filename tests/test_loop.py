@@ -6,6 +6,8 @@ import itertools
 
 import pytest
 import torch
+from toys import Chaos, Exact, small_vocabulary
+
 from redraft.denoiser import (
     Canvas,
     Confidence,
@@ -24,7 +26,6 @@ from redraft.denoiser import (
 from redraft.denoiser.randomness import Randomness
 from redraft.denoiser.selection import Selection
 from redraft.guidance import Bias, Forbid, Infill, Keywords, Repetition, Sentences, Tokens, Words, during
-from toys import Chaos, Exact, small_vocabulary
 
 POLICIES: list[Selection] = [
     Random(), Confidence(), Confidence(0.7), Margin(), LeftToRight(), EntropyBound(0.0), EntropyBound(2.0),

@@ -8,6 +8,7 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from redraft.denoiser import regex_worker
 from redraft.denoiser.automaton import Automaton
 from redraft.denoiser.errors import InvalidGuideError, StateBudgetError

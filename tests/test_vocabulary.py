@@ -6,8 +6,9 @@ import pytest
 import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from redraft.denoiser import UnsupportedModelError, UnwritableTextError, Vocabulary
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
+
+from redraft.denoiser import UnsupportedModelError, UnwritableTextError, Vocabulary
 
 TEXTS = [
     "the old man went home.",

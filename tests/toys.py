@@ -6,8 +6,9 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 import torch
-from redraft.denoiser import Absorbing, Canvas, Denoiser, Prompt, Vocabulary
 from torch import Tensor
+
+from redraft.denoiser import Absorbing, Canvas, Denoiser, Prompt, Vocabulary
 
 WORDS = [
     "the",

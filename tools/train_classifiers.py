@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import tokenizers
+
 from redraft.classifiers import WordScores, read_corpus, train_shipped
 from redraft.classifiers.measure import figures
 from redraft.classifiers.shipped import DATA

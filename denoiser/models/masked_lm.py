@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
+
 from redraft.denoiser.base import Denoiser
 from redraft.denoiser.canvas import Canvas
 from redraft.denoiser.errors import UnsupportedModelError
 from redraft.denoiser.noise import Absorbing
 from redraft.denoiser.step import Prompt
 from redraft.denoiser.vocabulary import Vocabulary
-from torch import Tensor
 
 
 class MaskedLM(Denoiser):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
+from torch import Tensor
+
 from redraft.denoiser.canvas import Canvas
 from redraft.denoiser.step import Step
-from torch import Tensor
 
 
 class Revision(ABC):

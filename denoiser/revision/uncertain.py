@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from torch import Tensor
+
 from redraft.denoiser.canvas import Canvas
 from redraft.denoiser.errors import InvalidGuideError
 from redraft.denoiser.revision.base import Revision
 from redraft.denoiser.selection.base import highest
 from redraft.denoiser.step import Step
-from torch import Tensor
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import ClassVar
 
 import torch
-from redraft.denoiser.step import Step
 from torch import Tensor
+
+from redraft.denoiser.step import Step
 
 
 @dataclass(frozen=True)

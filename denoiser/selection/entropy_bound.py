@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from torch import Tensor
+
 from redraft.denoiser.errors import InvalidGuideError
 from redraft.denoiser.selection.base import Proposal, Selection, highest
-from torch import Tensor
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from redraft.denoiser.selection.base import Proposal, Selection, highest
 from torch import Tensor
+
+from redraft.denoiser.selection.base import Proposal, Selection, highest
 
 
 @dataclass(frozen=True)

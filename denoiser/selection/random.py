@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from redraft.denoiser.selection.base import Proposal, Selection, highest
 from torch import Tensor
+
+from redraft.denoiser.selection.base import Proposal, Selection, highest
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,8 @@ def _explain(error: Exception) -> int:
         return _say(f"Redraft does not load: {type(broken).__name__}: {broken}", broken)
     if isinstance(error, RedraftError):
         return _say(str(error), error, UNSATISFIABLE if isinstance(error, UnsatisfiableError) else INVALID)
+    if isinstance(error, OSError) and error.filename:
+        return _say(f"{error.filename}: {error.strerror}", error)
     return _say(blame(error), error)
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
+
 from redraft.denoiser.automaton import Automaton, byte_classes
 from redraft.denoiser.exact import Language, Posterior, posterior
 from redraft.denoiser.lift import TokenTrie, lift
@@ -58,7 +59,7 @@ SYLLABLES = [
 
 
 def vocabulary(size: int, seed: int = 0) -> list[bytes | None]:
-    """`size` distinct tokens: a special, the 256 bytes, and words of up to five syllables, half with a space."""
+    """`size` distinct tokens: a special, the bytes, and words of up to five syllables, half with a space."""
     rng = random.Random(seed)
     words = {bytes([byte]) for byte in range(256)}
     while len(words) < size - 1:

@@ -235,7 +235,9 @@ def _combine(guide: HardGuide | object, verdicts: list[Verdict]) -> Verdict:
     decisive: Status = "violated" if isinstance(guide, All) else "satisfied"
     other: Status = "satisfied" if isinstance(guide, All) else "violated"
     status: Status = decisive if decisive in statuses else "unknown" if "unknown" in statuses else other
-    spans = tuple(sorted({span for v in verdicts for span in v.spans}, key=lambda s: (s.start, s.end, s.label)))
+    spans = tuple(
+        sorted({span for v in verdicts for span in v.spans}, key=lambda s: (s.start, s.end, s.label))
+    )
     note = "; ".join(v.note for v in verdicts if v.note)
     return guide.verdict(status, None, spans, note)
 

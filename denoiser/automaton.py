@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
 from redraft.denoiser.errors import StateBudgetError
 from redraft.denoiser.refinement import canonical, product
 

@@ -56,7 +56,7 @@ class Denoiser(ABC):
                 raise InvalidGuideError(f"{kind} is {value!r}: use one of {', '.join(self.conditions[kind])}")
         ids = self.vocabulary.encode(text) if text else []
         tokens = torch.tensor([ids] * batch, dtype=torch.int64, device=self.device).reshape(batch, len(ids))
-        return Prompt(tokens, torch.ones_like(tokens, dtype=torch.bool), text, condition)
+        return Prompt(tokens, torch.ones_like(tokens, dtype=torch.bool), text, condition=condition)
 
     def write(self, guides: Guide | Sequence[Guide] = (), **options: Any) -> list[Result]:
         """Write texts under guides; see `redraft.denoiser.write` for the options."""

@@ -25,13 +25,17 @@ def distributions(step: Step, bias: Tensor | None, settings: Settings, language:
         return _tempered(step.logits, bias, settings, step.canvas.open, language)
     ends = [eos] if pad is None or pad == eos else [eos, pad]
     columns = torch.tensor(ends, device=step.logits.device)
-    text = _tempered(step.logits.index_fill(-1, columns, -torch.inf), bias, settings, step.canvas.open, language)
+    text = _tempered(
+        step.logits.index_fill(-1, columns, -torch.inf), bias, settings, step.canvas.open, language
+    )
     stop = _end(step, bias, settings.temperature, step.denoiser.vocabulary)
     tail = torch.zeros_like(stop)
     return text.index_copy(-1, columns, torch.stack([stop, tail], dim=-1)[..., : len(ends)])
 
 
-def _tempered(logits: Tensor, bias: Tensor | None, settings: Settings, open: Tensor, language: Language) -> Tensor:
+def _tempered(
+    logits: Tensor, bias: Tensor | None, settings: Settings, open: Tensor, language: Language
+) -> Tensor:
     if settings.temperature == 0:
         scores = logits if bias is None else logits + bias
         return scores - scores.amax(-1, keepdim=True)
@@ -39,8 +43,9 @@ def _tempered(logits: Tensor, bias: Tensor | None, settings: Settings, open: Ten
     log_p = scaled.log_softmax(-1)
     if bias is not None:
         log_p = (log_p + bias).log_softmax(-1)
-    kept = {"top_k": settings.top_k, "top_p": settings.top_p, "min_p": settings.min_p}
-    return truncate(log_p, open, **kept, language=language)
+    return truncate(
+        log_p, open, top_k=settings.top_k, top_p=settings.top_p, min_p=settings.min_p, language=language
+    )
 
 
 def _end(step: Step, bias: Tensor | None, temperature: float, vocabulary: Vocabulary) -> Tensor:

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import torch
+from torch import Tensor
+
+from redraft.denoiser import messages
 from redraft.denoiser.language import Language, feasible, reachable, shortest_canvas
 from redraft.denoiser.masses import (
     Masses,
@@ -16,7 +19,6 @@ from redraft.denoiser.masses import (
     masses,
 )
 from redraft.denoiser.sums import Sums, sums
-from torch import Tensor
 
 __all__ = ["Language", "Posterior", "feasible", "posterior", "shortest_canvas"]
 
@@ -141,18 +143,16 @@ class Posterior:
     def best(self) -> Tensor:
         """The most probable draft [B, L] (Viterbi); among equals the lowest token id, from the left."""
         top, lowest = best_tokens(self._segments, self._rows)
-        value = self._by_position(top).permute(0, 2, 1)
+        value = self._by_position(top)  # [L, C, B]
         token = (
             self.tokens.flatten()[:, None].repeat(1, self.language.width).index_put((self._where,), lowest)
         )
         token = token.reshape(*self.open.shape, -1)
-        ahead = [torch.where(self.language.accept, 0.0, -torch.inf).double().expand(len(self.tokens), -1)]
-        for i in range(self.open.shape[1] - 1, -1, -1):
-            ahead.append((ahead[-1][:, self.language.delta] + value[i][:, None, :]).amax(-1))
+        ahead = messages.best_ahead(self.language, value)
         state, picked = self.language.start, []
         for i in range(self.open.shape[1]):
             move = self.language.delta[state]
-            total = ahead[-2 - i].gather(1, move) + value[i]
+            total = ahead[i + 1].T.gather(1, move) + value[i].T
             ids = torch.where(total == total.amax(-1, keepdim=True), token[:, i], self.log_p.shape[2])
             pick = ids.argmin(-1, keepdim=True)
             picked.append(token[:, i].gather(1, pick).squeeze(1))

@@ -144,7 +144,9 @@ class SoftGuide(Guide):
     __rmul__ = __mul__
 
     def __and__(self, other: object) -> Any:
-        raise TypeError(f"{self} is soft and has no language: put soft guides in a list instead of using & | ~")
+        raise TypeError(
+            f"{self} is soft and has no language: put soft guides in a list instead of using & | ~"
+        )
 
     __rand__ = __or__ = __ror__ = __and__
 
@@ -191,5 +193,7 @@ def finite(value: float, what: str) -> float:
 
 def _hard(guide: Guide, operator: str) -> HardGuide:
     if not isinstance(guide, HardGuide):
-        raise TypeError(f"{operator} joins guaranteed guides, and {guide} is {guide.strength}: put it in a list")
+        raise TypeError(
+            f"{operator} joins guaranteed guides, and {guide} is {guide.strength}: put it in a list"
+        )
     return guide

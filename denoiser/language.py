@@ -6,13 +6,17 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
+
 from redraft.denoiser.automaton import Automaton
 from redraft.denoiser.masses import Segments
 from redraft.denoiser.refinement import distance
-from torch import Tensor
+
+Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +73,7 @@ class Language:
     def begin(self, start: Tensor) -> Language:
         """The same automata from other start states [B]."""
         moved = Language(self.delta, self.classes, self.accept, start)
-        for name in ("size", "segments", "edges"):
+        for name in ("size", "segments", "potential", "tilt", "edges"):
             moved.__dict__[name] = getattr(self, name)
         return moved
 
@@ -84,6 +88,29 @@ class Language:
         return Segments.of(self.classes, self.size)
 
     @cached_property
+    def potential(self) -> Tensor:
+        """Rough log-probability [Q] float64 of finishing from each state, for even tokens; 0 in dead ends.
+
+        h(q) = max_c log(size_c / V) + h(delta[q, c]). Sums are made of alpha(q) exp(h(q)) and
+        beta(q) exp(-h(q)), which vary far less than alpha and beta where a language forces many tokens.
+        """
+        delta, size = self.delta.cpu().numpy(), self.size.cpu().numpy()
+        with np.errstate(divide="ignore"):
+            gain = np.log(size / max(size.sum(), 1))
+        best = np.where(self.accept.cpu().numpy(), 0.0, -np.inf)
+        for _ in range(len(delta)):
+            new = np.maximum(best, (best[delta] + gain).max(1, initial=-np.inf))
+            if np.array_equal(new, best):
+                break
+            best = new
+        return torch.from_numpy(np.where(np.isfinite(best), best, 0.0)).to(self.delta.device)
+
+    @cached_property
+    def tilt(self) -> Tensor:
+        """exp(h(delta[q, c]) - h(q)) [Q, C], the factor that `potential` h puts on a move."""
+        return (self.potential[self.delta] - self.potential[:, None]).exp()
+
+    @cached_property
     def edges(self) -> Edges:
         """Distinct (class, next state) pairs and the sparse sums over them."""
         return Edges.of(self)
@@ -93,8 +120,9 @@ class Language:
 class Edges:
     """Distinct live (class, next state) pairs u, shared by all states that have them.
 
-    `class_of`, `target` [U]; `out` [Q, U] has a one where state q has pair u, `back` is its transpose and
-    `into` [Q, U] has a one where u leads to q (sparse CSR, float64). Pairs into dead ends are left out.
+    `class_of`, `target` [U]; `out` [Q, U] has the move's `Language.tilt` where state q has pair u, `back` is
+    its transpose, and `into` [Q, U] has a one where u leads to q (sparse CSR, float64). Pairs into dead ends
+    are left out.
     """
 
     class_of: Tensor
@@ -112,9 +140,10 @@ class Edges:
         pairs, pair = np.unique(code, return_inverse=True)
         class_of, target = np.divmod(pairs, len(delta))
         number = np.arange(len(pairs))
+        factor = language.tilt.cpu().numpy()[source, column]
         device = language.delta.device
 
-        def sparse(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> Tensor:
+        def sparse(rows: Array, columns: Array, values: Array, shape: tuple[int, int]) -> Tensor:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
                 order = np.lexsort((columns, rows))
@@ -122,7 +151,7 @@ class Edges:
                 return torch.sparse_csr_tensor(
                     torch.from_numpy(bounds.astype(np.int32)),
                     torch.from_numpy(columns[order].astype(np.int32)),
-                    torch.ones(len(rows), dtype=torch.float64),
+                    torch.from_numpy(values[order].astype(np.float64)),
                     size=shape,
                     check_invariants=False,
                     device=device,
@@ -132,9 +161,9 @@ class Edges:
         return Edges(
             torch.from_numpy(class_of).to(device),
             torch.from_numpy(target).to(device),
-            sparse(source, pair.reshape(-1), (states, count)),
-            sparse(pair.reshape(-1), source, (count, states)),
-            sparse(target, number, (states, count)),
+            sparse(source, pair.reshape(-1), factor, (states, count)),
+            sparse(pair.reshape(-1), source, factor, (count, states)),
+            sparse(target, number, np.ones(count), (states, count)),
         )
 
 

@@ -9,6 +9,7 @@ from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
+
 from redraft.denoiser.automaton import Automaton
 
 IntArray = NDArray[np.int64]

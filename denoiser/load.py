@@ -55,7 +55,9 @@ def _masked_lm(name: str, device: torch.device, dtype: torch.dtype, trust: bool)
         ) from error
     kind = getattr(config, "model_type", "?")
     heads = [str(head) for head in getattr(config, "architectures", None) or []]
-    causal = any("CausalLM" in head or "LMHead" in head for head in heads) or bool(getattr(config, "is_decoder", False))
+    causal = any("CausalLM" in head or "LMHead" in head for head in heads) or bool(
+        getattr(config, "is_decoder", False)
+    )
     if kind not in MODEL_FOR_MASKED_LM_MAPPING_NAMES or causal:
         raise UnsupportedModelError(
             f"{name!r} is a {kind!r} model ({', '.join(heads) or 'no architecture named'}), which Redraft has no "
@@ -64,15 +66,27 @@ def _masked_lm(name: str, device: torch.device, dtype: torch.dtype, trust: bool)
         )
     tokenizer: Any = AutoTokenizer.from_pretrained(name, trust_remote_code=trust)
     if getattr(tokenizer, "backend_tokenizer", None) is None:
-        raise UnsupportedModelError(f"{name!r} has no fast tokenizer, so its tokens' bytes are not known: convert it")
+        raise UnsupportedModelError(
+            f"{name!r} has no fast tokenizer, so its tokens' bytes are not known: convert it"
+        )
     network: Any = AutoModelForMaskedLM.from_pretrained(name, dtype=dtype, trust_remote_code=trust)
     vocabulary = Vocabulary.from_tokenizer(
         tokenizer.backend_tokenizer, mask_id=tokenizer.mask_token_id, size=int(config.vocab_size)
     )
-    before = [t for t in (tokenizer.cls_token_id if tokenizer.cls_token_id is not None else tokenizer.bos_token_id,) if t is not None]
-    after = [t for t in (tokenizer.sep_token_id if tokenizer.sep_token_id is not None else tokenizer.eos_token_id,) if t is not None]
+    before = [
+        t
+        for t in (tokenizer.cls_token_id if tokenizer.cls_token_id is not None else tokenizer.bos_token_id,)
+        if t is not None
+    ]
+    after = [
+        t
+        for t in (tokenizer.sep_token_id if tokenizer.sep_token_id is not None else tokenizer.eos_token_id,)
+        if t is not None
+    ]
     positions = int(getattr(config, "max_position_embeddings", 512))
     pad = getattr(config, "pad_token_id", None)
     if kind in ("roberta", "xlm-roberta", "camembert") and pad is not None:
         positions -= int(pad) + 1  # their position ids start behind the padding id
-    return MaskedLM(network.to(device), vocabulary, name=name, before=before, after=after, max_positions=positions)
+    return MaskedLM(
+        network.to(device), vocabulary, name=name, before=before, after=after, max_positions=positions
+    )

@@ -100,26 +100,21 @@ def masses(segments: Segments, log_p: Tensor) -> Masses:
 
 
 def _direct(segments: Segments, log_p: Tensor) -> Tensor:
-    """Segment sums [R, S] float32."""
+    """Segment sums [R, S] float32: runs of ids for the main class, dealt-out additions for the rest."""
     rows, size = log_p.shape
     sums = log_p.new_zeros(rows, len(segments.members))
     width = -(-size // SEGMENT) * SEGMENT
     buffer = log_p.new_zeros(min(rows, _CHUNK), width)
-    rest, blocks = (
-        segments.rest,
-        slice(int(segments.first[segments.main]), int(segments.first[segments.main + 1])),
-    )
-    split = 5 * len(rest) < 3 * size
+    keep = torch.nn.functional.pad(segments.of_token.new_ones(size), (0, width - size)).to(log_p.dtype)
+    keep[segments.rest] = 0.0
+    labels = segments.of_token[segments.rest]
+    main = slice(int(segments.first[segments.main]), int(segments.first[segments.main + 1]))
     for i in range(0, rows, _CHUNK):
         held = buffer[: min(_CHUNK, rows - i)]
         part = sums[i : i + _CHUNK]
         torch.exp(log_p[i : i + _CHUNK], out=held[:, :size])
-        if split:
-            part.index_add_(1, segments.of_token[rest], held.index_select(1, rest))
-            held.index_fill_(1, rest, 0.0)
-            part[:, blocks] = held.view(len(held), -1, SEGMENT).sum(-1)
-        else:
-            part.index_add_(1, segments.of_token, held[:, :size])
+        part.index_add_(1, labels, held.index_select(1, segments.rest))
+        part[:, main] = held.mul_(keep).view(len(held), -1, SEGMENT).sum(-1)
     return sums
 
 
@@ -202,18 +197,24 @@ def draw_tokens(segments: Segments, log_p: Tensor, share: Tensor, chosen: Tensor
 
 def best_tokens(segments: Segments, log_p: Tensor) -> tuple[Tensor, Tensor]:
     """Highest log-probability in each class and the lowest token id that has it: [R, C] float64, int64."""
-    never, values, tokens = log_p.shape[1], [], []
-    for part in torch.split(log_p, max(1, 2**20 // segments.members.numel())):
-        safe = torch.nan_to_num(part, nan=FLOOR, neginf=FLOOR, posinf=0.0).clamp_min(FLOOR)
-        inside = safe[:, segments.members.clamp_min(0)].masked_fill(segments.members < 0, -torch.inf)
-        best = inside.amax(-1)
-        token = torch.where(
-            (inside == best[..., None]) & (segments.members >= 0), segments.members, never
-        ).amin(-1)
-        shown = best[:, segments.by_class.clamp_min(0)].masked_fill(segments.by_class < 0, -torch.inf)
-        top = shown.amax(-1)
-        among = token[:, segments.by_class.clamp_min(0)]
-        values.append(clean(top))
-        own = (shown == top[..., None]) & (segments.by_class >= 0)
-        tokens.append(torch.where(own, among, never).amin(-1))
+    size, classes = log_p.shape[1], len(segments.first) - 1
+    label = segments.class_of[segments.of_token[segments.rest]]
+    outside = torch.nn.functional.pad(log_p.new_zeros(size), (0, -size % SEGMENT), value=-torch.inf)
+    outside[segments.rest] = -torch.inf
+    values, tokens = [], []
+    for part in torch.split(log_p, _CHUNK if not log_p.is_cuda else max(1, len(log_p))):
+        safe = torch.nan_to_num(part, nan=FLOOR, neginf=FLOOR, posinf=0.0).clamp_(FLOOR, 0.0)
+        rest, where = safe[:, segments.rest], label.expand(len(part), -1)
+        top = safe.new_full((len(part), classes), -torch.inf).scatter_reduce_(1, where, rest, "amax")
+        id = torch.where(rest == top.gather(1, where), segments.rest, size)
+        lowest = id.new_full((len(part), classes), size).scatter_reduce_(1, where, id, "amin")
+        runs = (torch.nn.functional.pad(safe, (0, -size % SEGMENT)) + outside).view(len(part), -1, SEGMENT)
+        # argmax gives the first of equals: the run, then the token in it.
+        run = runs.amax(2).argmax(1)
+        inside = runs[torch.arange(len(part), device=run.device), run]
+        slot = inside.argmax(1)
+        top[:, segments.main] = inside.amax(1)
+        lowest[:, segments.main] = run * SEGMENT + slot
+        values.append(top.double())
+        tokens.append(lowest)
     return torch.cat(values), torch.cat(tokens)

@@ -11,13 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from redraft.denoiser.language import Edges, Language
 from torch import Tensor
+
+from redraft.denoiser.language import Edges, Language
 
 #: Class probabilities below this (nats) are left to the logarithmic sums.
 _LEAST_MASS = -200.0
-#: Most nats that scale(alpha_i) + scale(beta_i) may exceed log Z by; what underflows then weighs under 1e-17.
-_CONTRAST = 400.0
+#: Most nats that scale(alpha_i) + scale(beta_i) may exceed log Z by; what underflows then weighs under 1e-30.
+_CONTRAST = 600.0
 _TINY = 1e-300
 #: Pairs x rows x positions up to which their class masses are gathered at once.
 _AT_ONCE = 1_000_000
@@ -25,19 +26,20 @@ _AT_ONCE = 1_000_000
 
 @dataclass(frozen=True, eq=False)
 class Messages:
-    """Messages value * exp(scale), or exp(value) * exp(scale) when `logarithmic`.
+    """Messages value * exp(scale + shift), or exp(value + scale + shift) when `logarithmic`.
 
-    `value` [L + 1, Q, B] float64, `scale` [L + 1, B] float64.
+    `value` [L + 1, Q, B], `scale` [L + 1, B], `shift` [Q], float64.
     """
 
     value: Tensor
     scale: Tensor
+    shift: Tensor
     logarithmic: bool
 
     def log(self) -> Tensor:
         """log message [L + 1, Q, B]; -inf where it is impossible."""
         value = self.value if self.logarithmic else self.value.log()
-        return value + self.scale[:, None, :]
+        return value + self.scale[:, None, :] + self.shift[:, None]
 
 
 def plain(language: Language, log_mass: Tensor) -> tuple[Messages, Messages]:
@@ -60,7 +62,7 @@ def has_plain_masses(log_mass: Tensor) -> Tensor:
 def is_sound(alpha: Messages, beta: Messages, log_z: Tensor) -> Tensor:
     """Rows [B] whose plain sums have lost nothing that counts.
 
-    A path is lost to underflow only where its weight is 200 decimal orders below alpha's or beta's largest
+    A path is lost to underflow only where its weight is 300 decimal orders below alpha's or beta's largest
     at one position; how far these lie above Z bounds what all such paths could weigh together.
     """
     return (alpha.scale + beta.scale - log_z < _CONTRAST).all(0)
@@ -76,10 +78,9 @@ def _backward(language: Language, mass: list[Tensor], rows: int) -> Messages:
         torch.index_select(value[i + 1], 0, edges.target, out=moved)
         moved.mul_(_of_pairs(mass[i], edges))
         torch.addmm(value[i], edges.out, moved, beta=0.0, out=value[i])
-        if i % 2 == 0:
-            torch.amax(value[i], 0, out=scale[i])
-            value[i].div_(scale[i].clamp_min_(_TINY))
-    return Messages(value, scale.log().flip(0).cumsum(0).flip(0), False)
+        torch.amax(value[i], 0, out=scale[i])
+        value[i].div_(scale[i].clamp_min_(_TINY))
+    return Messages(value, scale.log().flip(0).cumsum(0).flip(0), language.potential, False)
 
 
 def _forward(language: Language, mass: list[Tensor], rows: int) -> Messages:
@@ -92,14 +93,27 @@ def _forward(language: Language, mass: list[Tensor], rows: int) -> Messages:
         torch.addmm(moved, edges.back, value[i], beta=0.0, out=moved)
         moved.mul_(_of_pairs(mass[i], edges))
         torch.addmm(value[i + 1], edges.into, moved, beta=0.0, out=value[i + 1])
-        if i % 2 == 0:
-            torch.amax(value[i + 1], 0, out=scale[i + 1])
-            value[i + 1].div_(scale[i + 1].clamp_min_(_TINY))
-    return Messages(value, scale.log().cumsum(0), False)
+        torch.amax(value[i + 1], 0, out=scale[i + 1])
+        value[i + 1].div_(scale[i + 1].clamp_min_(_TINY))
+    logs = scale.log()
+    logs[0] = language.potential[language.start]
+    return Messages(value, logs.cumsum(0), -language.potential, False)
 
 
 def _of_pairs(mass: Tensor, edges: Edges) -> Tensor:
     return mass if len(mass) == len(edges.class_of) else mass.index_select(0, edges.class_of)
+
+
+def best_ahead(language: Language, value: Tensor) -> Tensor:
+    """Best log-probability of finishing from each state [L + 1, Q, B]: max for sum, from class values [L, C, B]."""
+    length, width, rows = value.shape
+    ahead = value.new_empty(length + 1, language.states, rows)
+    ahead[length] = torch.where(language.accept, 0.0, -torch.inf).to(value.dtype)[:, None]
+    moves, flat = value.new_empty(width, language.states, rows), language.delta.T.flatten()
+    for i in range(length - 1, -1, -1):
+        torch.index_select(ahead[i + 1], 0, flat, out=moves.view(-1, rows))
+        torch.amax(moves.add_(value[i][:, None, :]), 0, out=ahead[i])
+    return ahead
 
 
 def log_backward(language: Language, log_mass: Tensor) -> Messages:
@@ -109,7 +123,12 @@ def log_backward(language: Language, log_mass: Tensor) -> Messages:
     value[length] = torch.where(language.accept, 0.0, -torch.inf).to(log_mass.dtype)
     for i in range(length - 1, -1, -1):
         value[i] = (value[i + 1][:, language.delta] + log_mass[i].T[:, None, :]).logsumexp(2)
-    return Messages(value.transpose(1, 2).contiguous(), value.new_zeros(length + 1, rows), True)
+    return Messages(
+        value.transpose(1, 2).contiguous(),
+        value.new_zeros(length + 1, rows),
+        value.new_zeros(language.states),
+        True,
+    )
 
 
 def log_forward(language: Language, log_mass: Tensor) -> Messages:
@@ -124,4 +143,9 @@ def log_forward(language: Language, log_mass: Tensor) -> Messages:
         shift = torch.where(top > -torch.inf, top, 0.0)
         total = torch.zeros_like(top).scatter_add_(1, spread, (moves - shift.gather(1, spread)).exp())
         value[i + 1] = total.log() + shift
-    return Messages(value.transpose(1, 2).contiguous(), value.new_zeros(length + 1, rows), True)
+    return Messages(
+        value.transpose(1, 2).contiguous(),
+        value.new_zeros(length + 1, rows),
+        value.new_zeros(language.states),
+        True,
+    )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+
 from redraft.denoiser.automaton import Automaton
 from redraft.denoiser.refinement import distance
 

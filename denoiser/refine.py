@@ -55,7 +55,7 @@ def refine(
     The draft of every step is a word of the language that agrees with all that is committed, so whatever
     subset is committed the rest of it still completes the canvas: the final canvas is in the language.
     """
-    batch, length = canvas.tokens.shape
+    length = canvas.tokens.shape[1]
     for index in range(settings.steps):
         begin = time.perf_counter()
         logits = denoiser(canvas, prompt)

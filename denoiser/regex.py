@@ -6,12 +6,11 @@ import re
 from functools import lru_cache
 
 import numpy as np
-from outlines_core import Index, Vocabulary
+
 from redraft.denoiser.automaton import STATE_BUDGET, Automaton
 from redraft.denoiser.errors import InvalidGuideError, StateBudgetError
 from redraft.denoiser.pattern import check_pattern
-
-_EOS = 256
+from redraft.denoiser.regex_worker import EOS, Table, compile_table
 
 
 @lru_cache(maxsize=256)
@@ -29,37 +28,34 @@ def compile_regex(pattern: str) -> Automaton:
     # letter it refuses an empty match before \z. `x` is then taken off again by starting one byte later.
     wrapped = f"x(?:{flags}{body}{end})\\z"
     try:
-        index = Index(wrapped, _bytes())
+        return _automaton(compile_table(wrapped), pattern)
+    except TimeoutError:
+        raise StateBudgetError(
+            f"regex {pattern[:80]!r} needs too many states: a counted part that may begin anywhere, as in "
+            "`.*a.{20}`, doubles them with every count; split the pattern into guides joined by `&`, or count less"
+        ) from None
     except ValueError as error:
         raise _explain(pattern, error) from None
-    return _automaton(index, pattern)
 
 
-@lru_cache(maxsize=1)
-def _bytes() -> Vocabulary:
-    return Vocabulary(_EOS, {bytes([byte]): [byte] for byte in range(256)})
-
-
-def _automaton(index: Index, pattern: str) -> Automaton:
-    transitions: dict[int, dict[int, int]] = index.get_transitions()
-    names = {*transitions, *index.get_final_states()}
+def _automaton(table: Table, pattern: str) -> Automaton:
+    start, final, transitions = table
+    names = {*transitions, *final}
     if len(names) > STATE_BUDGET:
-        message = (
-            f"regex {pattern[:60]!r} needs {len(names)} states, more than {STATE_BUDGET}; shorten its counts"
-        )
+        message = f"regex {pattern[:60]!r} needs {len(names)} states, more than {STATE_BUDGET}; count less"
         raise StateBudgetError(message, sizes=(len(names),))
     number = {name: i for i, name in enumerate(sorted(names))}
     dead = len(number)
     delta = np.full((dead + 1, 256), dead, dtype=np.int32)
     for name, row in transitions.items():
-        pairs = [(byte, number[target]) for byte, target in row.items() if byte != _EOS]
+        pairs = [(byte, number[target]) for byte, target in row.items() if byte != EOS]
         if pairs:
             symbols, targets = zip(*pairs, strict=True)
             delta[number[name], list(symbols)] = targets
     accept = np.zeros(dead + 1, dtype=bool)
-    accept[[number[name] for name in index.get_final_states()]] = True
-    start = int(delta[number[index.get_initial_state()], ord("x")])
-    return Automaton(np.arange(256, dtype=np.int32), delta, start, accept).minimise()
+    accept[[number[name] for name in final]] = True
+    after_x = int(delta[number[start], ord("x")])
+    return Automaton(np.arange(256, dtype=np.int32), delta, after_x, accept).minimise()
 
 
 def _explain(pattern: str, error: ValueError) -> InvalidGuideError:
@@ -69,6 +65,8 @@ def _explain(pattern: str, error: ValueError) -> InvalidGuideError:
     try:
         re.compile(pattern)
     except re.error as syntax:
+        if syntax.msg.startswith("bad escape"):
+            return InvalidGuideError(f"regex {pattern!r}: unknown escape or class ({error}); correct it")
         return InvalidGuideError(
             f"regex {pattern!r}: {syntax.msg} at position {syntax.pos}; correct the pattern"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from redraft.denoiser.errors import InvalidGuideError
 from redraft.denoiser.revision import REVISIONS, Revision
@@ -42,7 +42,9 @@ class Settings:
         if not isinstance(self.selection, Selection):
             raise InvalidGuideError(f"selection is {self.selection!r}: use a Selection such as Random()")
         if self.revision is not None and not isinstance(self.revision, Revision):
-            raise InvalidGuideError(f"revision is {self.revision!r}: use a Revision such as Uncertain(), or None")
+            raise InvalidGuideError(
+                f"revision is {self.revision!r}: use a Revision such as Uncertain(), or None"
+            )
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Settings:
@@ -83,7 +85,7 @@ def _whole(name: str, value: int, least: int) -> None:
 def _policy(what: str, value: Any, known: Mapping[str, type[Policy]]) -> Policy:
     table = {"name": value} if isinstance(value, str) else value
     if not isinstance(table, Mapping):
-        return value  # already a policy; the constructor checks its type
+        return cast(Policy, value)  # already a policy; the constructor checks its type
     table = dict(table)
     name = table.pop("name", None)
     if name not in known:

@@ -119,7 +119,9 @@ def writable(vocabulary: Vocabulary) -> tuple[Automaton, ...]:
     if not vocabulary.whole_first:
         return (everything,)
     broken = np.array([not _is_whole(raw) for raw in vocabulary.token_bytes])
-    whole = Automaton(broken.astype(np.int32), np.array([[0, 1], [1, 1]], np.int32), 0, np.array([True, False]))
+    whole = Automaton(
+        broken.astype(np.int32), np.array([[0, 1], [1, 1]], np.int32), 0, np.array([True, False])
+    )
     return whole, everything
 
 
@@ -192,12 +194,15 @@ def _check_hooks(bound: Bound) -> None:
 
 def _check_bias(guide: Guide, bias: Tensor, logits: Tensor) -> None:
     try:
-        shape = torch.broadcast_shapes(bias.shape, logits.shape)
+        shape = torch.broadcast_shapes(bias.shape, logits.shape)  # type: ignore[no-untyped-call]
     except RuntimeError:
         shape = bias.shape
     if shape != logits.shape or not bias.is_floating_point():
         raise InvalidGuideError(
-            f"{guide}: bias is {bias.dtype} {tuple(bias.shape)}, which does not broadcast to float [B, L, V] = {tuple(logits.shape)}"
+            f"{guide}: bias is {bias.dtype} {tuple(bias.shape)}, "
+            f"which does not broadcast to float [B, L, V] = {tuple(logits.shape)}"
         )
-    if bias.device.type == "cpu" and not bool(bias.isfinite().all()):
-        raise InvalidGuideError(f"{guide}: bias is not finite; use a language to forbid, a finite number to prefer")
+    if not bool(bias.isfinite().all()):
+        raise InvalidGuideError(
+            f"{guide}: bias is not finite; use a language to forbid, a finite number to prefer"
+        )

@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 class Prompt:
     """What stands before the canvas; never part of it.
 
-    tokens [B, P] int64 and mask [B, P] bool (False: padding, on the left); `text` as the caller gave it;
-    `condition` names the denoiser's own tags, for instance {"genre": "tale"}.
+    tokens [B, P] int64 and mask [B, P] bool (False: padding, on the left; `padded` where there is any);
+    `text` as the caller gave it; `condition` names the denoiser's own tags, such as {"genre": "tale"}.
     """
 
     tokens: Tensor
     mask: Tensor
     text: str = ""
+    padded: bool = False
     condition: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
+
 from redraft.denoiser import messages
 from redraft.denoiser.language import Language
 from redraft.denoiser.masses import relative
 from redraft.denoiser.messages import Messages
-from torch import Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,22 +26,26 @@ class Sums:
     def log_z(self) -> Tensor:
         """float64 [b], nats; -inf where no canvas is in the language."""
         start = self.beta.value[0].gather(0, self.language.start[None, :]).squeeze(0)
-        return (start if self.beta.logarithmic else start.log()) + self.beta.scale[0]
+        shift = self.beta.shift[self.language.start]
+        return (start if self.beta.logarithmic else start.log()) + self.beta.scale[0] + shift
 
     def draw(self, uniform: Tensor) -> Tensor:
         """Classes [b, L] of joint drafts, left to right by inverse CDF with `uniform` [b, L]."""
-        rows, length = uniform.shape
+        length = uniform.shape[1]
         logarithmic, beta = self.beta.logarithmic, self.beta.value
         weight = (self.log_mass if logarithmic else self.log_mass.exp()).permute(0, 2, 1).contiguous()
         # Just below 1, so that rounding never selects past the last possible class.
         goal = uniform.T.clamp(0.0, 1.0 - 2.0**-52).contiguous()[..., None]
-        row = torch.arange(rows, device=uniform.device)[:, None]
         state, chosen = self.language.start, []
         for i in range(length):
             move = self.language.delta.index_select(0, state)  # [b, C]
-            after = beta[i + 1].take(move * rows + row)
-            total = (relative(after + weight[i]) if logarithmic else after * weight[i]).cumsum(1)
-            pick = (total <= goal[i] * total[:, -1:]).sum(1, keepdim=True).clamp_max_(total.shape[1] - 1)
+            after = beta[i + 1].T.gather(1, move)
+            if logarithmic:
+                joint = relative(after + weight[i])
+            else:
+                joint = after * weight[i] * self.language.tilt.index_select(0, state)
+            total = joint.cumsum(1)
+            pick = (total[:, :-1] <= goal[i] * total[:, -1:]).sum(1, keepdim=True)
             chosen.append(pick)
             state = move.gather(1, pick).squeeze(1)
         return torch.cat(chosen, 1)
@@ -49,7 +54,9 @@ class Sums:
         """log w_i(c) / Z, posterior over prior of each class: [b, L, C]."""
         before, after = (m.log().transpose(1, 2).contiguous() for m in (self.alpha, self.beta))
         move = self.language.delta.T.contiguous()
-        ratios = [(before[i][:, None, :] + after[i + 1][:, move]).logsumexp(2) for i in range(len(before) - 1)]
+        ratios = [
+            (before[i][:, None, :] + after[i + 1][:, move]).logsumexp(2) for i in range(len(before) - 1)
+        ]
         return torch.stack(ratios, 1) - self.log_z()[:, None, None]
 
     def ratios(self, classes: Tensor) -> Tensor:
@@ -61,7 +68,8 @@ class Sums:
         after = self.beta.value[1:].transpose(1, 2).gather(2, move)
         if self.alpha.logarithmic:
             return (before + after).logsumexp(2).T + scale
-        return (before * after).sum(2).log().T + scale
+        tilt = self.language.tilt.T[classes.T]
+        return (before * after * tilt).sum(2).log().T + scale
 
 
 def sums(language: Language, log_mass: Tensor) -> list[Sums]:
@@ -91,7 +99,7 @@ def _part(language: Language, log_mass: Tensor, rows: Tensor) -> tuple[Language,
 
 def _kept(whole: Sums, keep: Tensor) -> Sums:
     alpha, beta = (
-        Messages(m.value[..., keep].contiguous(), m.scale[:, keep], m.logarithmic)
+        Messages(m.value[..., keep].contiguous(), m.scale[:, keep], m.shift, m.logarithmic)
         for m in (whole.alpha, whole.beta)
     )
     rows = whole.rows[keep]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 import torch
-from redraft.denoiser.language import Language
 from torch import Tensor
+
+from redraft.denoiser.language import Language
 
 #: Weight that a token outside the truncation keeps, relative to its own probability.
 LEFT = 1e-9

@@ -56,7 +56,9 @@ class Vocabulary:
     @cached_property
     def key(self) -> str:
         """Hash of everything that decides what token sequences mean; equal keys, equal languages."""
-        digest = hashlib.sha256(repr((self.prefix, self.mask_id, self.eos_id, self.pad_id, self.whole_first)).encode())
+        digest = hashlib.sha256(
+            repr((self.prefix, self.mask_id, self.eos_id, self.pad_id, self.whole_first)).encode()
+        )
         for token in self.token_bytes:
             digest.update(b"\xff" if token is None else len(token).to_bytes(4, "big") + token)
         return digest.hexdigest()

@@ -55,7 +55,9 @@ def write(
     Randomness([seed, seed + samples - 1])  # an impossible seed is refused before anything runs
     limit = denoiser.longest(denoiser.prepare(prompt, 1, condition))
     if limit < 1:
-        raise InvalidGuideError(f"the prompt of {len(prompt)} characters leaves {denoiser.name} no canvas: shorten it")
+        raise InvalidGuideError(
+            f"the prompt of {len(prompt)} characters leaves {denoiser.name} no canvas: shorten it"
+        )
     results: list[Result] = []
     steering: Steering | None = None
     for begin in range(0, samples, batch_size):

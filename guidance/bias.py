@@ -83,7 +83,9 @@ class _BoundBias(Bound):
             n = len(tokens)
             if n > length:
                 continue
-            windows = torch.stack([here[:, j : length - n + 1 + j, j] for j in range(n)], dim=-1)  # [B, L-n+1, n]
+            windows = torch.stack(
+                [here[:, j : length - n + 1 + j, j] for j in range(n)], dim=-1
+            )  # [B, L-n+1, n]
             others = (windows.sum(-1, keepdim=True) - windows) / (n - 1)
             for j in range(n):
                 total[:, j : length - n + 1 + j, tokens[j]] += strength * others[..., j].exp()

@@ -38,9 +38,16 @@ class Forbid(HardGuide):
             raise InvalidGuideError("Forbid has nothing to forbid: give at least one phrase or regex")
         for pattern in regexes:
             if compile_regex(pattern).accepts(b""):
-                raise InvalidGuideError(f"the forbidden regex {pattern!r} matches nothing at all, so every text: narrow it")
+                raise InvalidGuideError(
+                    f"the forbidden regex {pattern!r} matches nothing at all, so every text: narrow it"
+                )
         kept = tuple(dict.fromkeys(phrase(value, "a forbidden phrase") for value in phrases))
-        for name, value in (("phrases", kept), ("regexes", regexes), ("whole", whole), ("exact_case", exact_case)):
+        for name, value in (
+            ("phrases", kept),
+            ("regexes", regexes),
+            ("whole", whole),
+            ("exact_case", exact_case),
+        ):
             object.__setattr__(self, name, value)
 
     def language(self, scene: Scene) -> Automaton:
@@ -60,7 +67,9 @@ class Forbid(HardGuide):
         spans = [s for p in self.phrases for s in find(text, p, whole=self.whole, exact_case=self.exact_case)]
         matches = [m for pattern in self.regexes for m in regex.finditer(pattern, text)]
         marks = (*spans, *(Span(m.start(), m.end(), m.group()) for m in matches))
-        return self.verdict(not marks, None, marks, f"found: {', '.join(s.label for s in marks)}" if marks else "")
+        return self.verdict(
+            not marks, None, marks, f"found: {', '.join(s.label for s in marks)}" if marks else ""
+        )
 
     def __str__(self) -> str:
         listed = [repr(p) for p in self.phrases] + [f"/{r}/" for r in self.regexes]

@@ -15,7 +15,9 @@ from redraft.denoiser.lift import lift
 from redraft.denoiser.regex import compile_regex
 from redraft.guidance.counts import check_range
 
-_PART = re.compile(r"\\(?P<plain>[\\_\[])|(?P<any>_{3,})|\[\[(?P<least>\d+)(?:-(?P<most>\d+))?\]\]|\[\[(?P<wrong>[^\]]*)\]\]")
+_PART = re.compile(
+    r"\\(?P<plain>[\\_\[])|(?P<any>_{3,})|\[\[(?P<least>\d+)(?:-(?P<most>\d+))?\]\]|\[\[(?P<wrong>[^\]]*)\]\]"
+)
 _META = re.compile(r"[\\.+*?()|\[\]{}^$#&\-~]")
 _SPACES = r"\t-\r\x1c-\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"
 
@@ -63,14 +65,20 @@ class Infill(HardGuide):
 
     def __post_init__(self) -> None:
         if not isinstance(self.template, str) or not self.template.strip():
-            raise InvalidGuideError(f"the template is {self.template!r}: write text with ___ where something is missing")
+            raise InvalidGuideError(
+                f"the template is {self.template!r}: write text with ___ where something is missing"
+            )
         if self.anchor not in ("early", "free"):
             raise InvalidGuideError(f'anchor is {self.anchor!r}: use "early" or "free"')
         if not any(isinstance(part, Blank) for part in self.parts):
-            raise InvalidGuideError(f"the template {self.template!r} has no blank: write ___ or [[3-6]] where text is to go")
+            raise InvalidGuideError(
+                f"the template {self.template!r} has no blank: write ___ or [[3-6]] where text is to go"
+            )
         for one, two in zip(self.parts, self.parts[1:], strict=False):
             if isinstance(one, Blank) and isinstance(two, Blank):
-                raise InvalidGuideError(f"two blanks of {self.template!r} touch: join them, or put text between")
+                raise InvalidGuideError(
+                    f"two blanks of {self.template!r} touch: join them, or put text between"
+                )
 
     @cached_property
     def parts(self) -> tuple[Literal | Blank, ...]:
@@ -102,7 +110,11 @@ class Infill(HardGuide):
         return _BoundInfill(self, scene, self.language(scene))
 
     def room(self) -> int | None:
-        words = [8 if isinstance(p, Blank) and p.most is None else p.most or 0 for p in self.parts if isinstance(p, Blank)]
+        words = [
+            8 if isinstance(p, Blank) and p.most is None else p.most or 0
+            for p in self.parts
+            if isinstance(p, Blank)
+        ]
         text = sum(len(part.text) for part in self.parts if isinstance(part, Literal))
         return 4 + int(1.5 * sum(words)) + text // 3
 

@@ -78,7 +78,11 @@ class Keywords(HardGuide):
     def outer(self, scene: Scene) -> Automaton:
         """Texts in which enough keywords occur, however they are cut into tokens."""
         each = [
-            lift(occurs(group, self.whole, self.exact_case), scene.vocabulary.token_bytes, scene.vocabulary.prefix)
+            lift(
+                occurs(group, self.whole, self.exact_case),
+                scene.vocabulary.token_bytes,
+                scene.vocabulary.prefix,
+            )
             for group in self.groups
         ]
         if self.needed == len(each):
@@ -111,7 +115,9 @@ class Keywords(HardGuide):
 
     def __str__(self) -> str:
         shown = ", ".join(repr("|".join(group)) for group in self.groups)
-        return f"Keywords({shown})" if self.at_least is None else f"Keywords({shown}, at_least={self.at_least})"
+        return (
+            f"Keywords({shown})" if self.at_least is None else f"Keywords({shown}, at_least={self.at_least})"
+        )
 
 
 class _BoundKeywords(Bound):
@@ -136,7 +142,9 @@ class _BoundKeywords(Bound):
             kept = [any(all(held[row][i] for i in place) for place in options) for options in places]
             if sum(kept) < guide.needed:
                 waiting = [p for done, options in zip(kept, places, strict=True) if not done for p in options]
-                best = max(waiting, key=lambda place: sum(sure[row][i] for i in place) / len(place), default=[])
+                best = max(
+                    waiting, key=lambda place: sum(sure[row][i] for i in place) / len(place), default=[]
+                )
                 mark[row, best] = True
         return mark & step.canvas.open
 
@@ -166,7 +174,9 @@ def _spelled(guide: Keywords, scene: Scene) -> Automaton:
         own = [s for word in group for s in spellings(vocabulary, word, exact_case=guide.exact_case)]
         if not own:
             vocabulary.encode(group[0])  # says which character cannot be written
-            raise UnwritableTextError(f"the vocabulary cannot spell {group[0]!r} as a whole word: use another word")
+            raise UnwritableTextError(
+                f"the vocabulary cannot spell {group[0]!r} as a whole word: use another word"
+            )
         items.append(own)
     return spelled_language(items, guide.needed, scene)
 
@@ -223,8 +233,14 @@ def spelled_language(items: Sequence[Sequence[Spelling]], needed: int, scene: Sc
                     pending |= {k} if spelling.touches else set()
                     done = done if spelling.touches else done | {k}
         fresh = not ended and (state.fresh or bool(spaced[token]))
-        return settle(_Progress(frozenset(done), frozenset(pending), frozenset(active), not last[token], fresh))
+        return settle(
+            _Progress(frozenset(done), frozenset(pending), frozenset(active), not last[token], fresh)
+        )
 
     return Automaton.build(
-        _Progress(), step, lambda p: len(p.done | p.pending) >= needed, alphabet=len(vocabulary), classes=classes
+        _Progress(),
+        step,
+        lambda p: len(p.done | p.pending) >= needed,
+        alphabet=len(vocabulary),
+        classes=classes,
     )

@@ -40,7 +40,9 @@ def find(text: str, wanted: str, *, whole: bool = True, exact_case: bool = False
     spans, size = [], len(wanted)
     for at in range(len(text) - size + 1):
         piece = text[at : at + size]
-        same = piece == wanted if exact_case else all(a in cases(b) for a, b in zip(piece, wanted, strict=True))
+        same = (
+            piece == wanted if exact_case else all(a in cases(b) for a, b in zip(piece, wanted, strict=True))
+        )
         if not same:
             continue
         left = at > 0 and is_word(text[at - 1]) and is_word(wanted[0])
@@ -65,7 +67,9 @@ def occurs(
     free, bounded = 0, 1  # the roots: inside a word, and where a word may begin
     nodes, match = len(children), len(children)
     symbols = sorted({byte for node in children for byte in node} | {ord("a"), ord(" ")})
-    table = np.zeros(256, dtype=np.int64)  # symbol classes: each byte that occurs, others inside a word, others that bound one
+    table = np.zeros(
+        256, dtype=np.int64
+    )  # symbol classes: each byte that occurs, others inside a word, others that bound one
     for byte in range(256):
         table[byte] = symbols.index(byte) if byte in symbols else len(symbols) + bounds[byte]
     width = len(symbols) + 2

@@ -57,7 +57,10 @@ class _BoundRepetition(Bound):
         for side in (1, -1):
             near, near_text = _shift(tokens, side), _shift(text, side)  # the neighbour of each position
             lower(near[..., None], (near_text & step.canvas.open)[..., None])
-            follows, follows_text = _shift(tokens, -side), _shift(text, -side)  # what stands on the other side of j
+            follows, follows_text = (
+                _shift(tokens, -side),
+                _shift(text, -side),
+            )  # what stands on the other side of j
             same = near[:, :, None] == tokens[:, None, :]
             same &= (near_text & step.canvas.open)[:, :, None] & (text & follows_text)[:, None, :]
             lower(follows[:, None, :].expand_as(same), same)

@@ -22,7 +22,7 @@ _END = re.compile(r"""[.!?]+["')\]]*(?=[ \t\n\r\x0b\x0c\x1c-\x1f]|\Z)""")
 
 
 class _State(NamedTuple):
-    count: int
+    done: int
     phase: str  # "blank": nothing said yet; "said": inside a sentence; "ended": behind its end, no space yet
     word: bytes  # the word so far, where it may become an abbreviation; b"?" where it cannot
 
@@ -48,22 +48,26 @@ class Sentences(HardGuide):
         whole = {name.encode() for name in ABBREVIATIONS}
 
         def step(state: _State, byte: int) -> _State:
-            count, phase, word = state
+            done, phase, word = state
             if byte in BLANKS:
-                return _State(min(count + 1, cap), "blank", b"") if phase == "ended" else _State(count, phase, b"")
+                return (
+                    _State(min(done + 1, cap), "blank", b"") if phase == "ended" else _State(done, phase, b"")
+                )
             if byte in ENDS and phase != "blank":
                 stopped = not (byte == 0x2E and phase == "said" and word in whole)
-                return _State(count, "ended" if stopped else "said", b"")
+                return _State(done, "ended" if stopped else "said", b"")
             if byte in CLOSERS:
-                return _State(count, phase, b"")
+                return _State(done, phase, b"")
             if byte not in WORD_BYTES and byte < 0x80:
-                return _State(count, "said" if phase == "ended" else phase, b"")
+                return _State(done, "said" if phase == "ended" else phase, b"")
             grown = word + bytes([byte])
-            return _State(count, "said", grown if grown in starts else b"?")
+            return _State(done, "said", grown if grown in starts else b"?")
 
         def accepting(state: _State) -> bool:
-            count = state.count + 1
-            return state.phase == "ended" and self.least <= count and (self.most is None or count <= self.most)
+            count = state.done + 1
+            return (
+                state.phase == "ended" and self.least <= count and (self.most is None or count <= self.most)
+            )
 
         letters = {letter for name in ABBREVIATIONS for letter in name.encode()}
         classes = byte_classes(BLANKS, b".", ENDS, CLOSERS, WORD_BYTES, range(0x80), *({x} for x in letters))

@@ -86,12 +86,16 @@ def _words(vocabulary: Vocabulary) -> Tensor:
 
 @lru_cache(maxsize=32)
 def _vector(name: str, label: str, vocabulary: Vocabulary) -> Tensor:
+    """float32 [V]; a word without the space before it is not rewarded, for it would stick to the last one."""
     tokens = shipped(name).tokens
+    pieces = vocabulary.token_bytes
     vector = PUSH / tokens.spread * torch.from_numpy(tokens.vector(vocabulary, label))
-    clitic = torch.tensor(
-        [bool(raw and raw[:1] == b"'" and raw[1:].isalpha()) for raw in vocabulary.token_bytes]
-    )
-    return torch.where(clitic, vector.clamp(-CLITIC, CLITIC), vector)
+    clitic = torch.tensor([bool(raw and raw[:1] == b"'" and raw[1:].isalpha()) for raw in pieces])
+    vector = torch.where(clitic, vector.clamp(-CLITIC, CLITIC), vector)
+    if any(raw and raw[:1] == b" " and len(raw) > 1 for raw in pieces):  # word starts are marked by a space
+        glued = torch.tensor([bool(raw and raw[:1].isalnum()) for raw in pieces])
+        vector = torch.where(glued, vector.clamp_max(0.0), vector)
+    return vector
 
 
 def known(value: str, what: str, names: Sequence[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import typer
+
 from redraft.recipes.cli_check import check
 from redraft.recipes.cli_info import doctor, guides
 from redraft.recipes.cli_recipes import recipes

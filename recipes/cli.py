@@ -49,6 +49,7 @@ def run(arguments: Sequence[str]) -> int:
 def _explain(error: Exception) -> int:
     try:
         import typer
+
         from redraft.recipes.app import CLICK_ERROR
 
         if isinstance(error, typer.Abort):

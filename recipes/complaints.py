@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
+
 from redraft.recipes.nearest import did_you_mean
 
 _REMEDIES = {

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Strict, ValidationError
+
 from redraft.denoiser.algebra import During, Scaled
 from redraft.denoiser.errors import RedraftError
 from redraft.denoiser.guide import Guide, SoftGuide

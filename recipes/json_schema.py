@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pydantic import BaseModel
+
 from redraft.denoiser.guide import HardGuide, SoftGuide
 from redraft.recipes.convert import guide_model
 from redraft.recipes.recipe import VERSION, RecipeTable

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from redraft.recipes.recipe import Recipe
-from redraft.recipes.report import evidence, mark
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
+
+from redraft.recipes.recipe import Recipe
+from redraft.recipes.report import evidence, mark
 
 if TYPE_CHECKING:
     from redraft.denoiser.guide import Verdict

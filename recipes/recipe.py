@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pydantic import BaseModel, Field, ValidationError
+
 from redraft.denoiser.errors import InvalidGuideError
 from redraft.denoiser.guide import Guide
 from redraft.denoiser.settings import Settings

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError, create_model
+
 from redraft.denoiser.revision import REVISIONS
 from redraft.denoiser.selection import SELECTIONS
 from redraft.denoiser.settings import Settings

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, WithJsonSchema, create_model
+
 from redraft.denoiser.guide import Guide, HardGuide, SoftGuide
 from redraft.recipes.errors import InvalidRecipeError
 

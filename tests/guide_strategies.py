@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hypothesis import strategies as st
+
 from redraft.denoiser import SoftGuide
 from redraft.denoiser.guide import Guide, HardGuide
 from redraft.recipes import Recipe, discover

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from redraft.denoiser import automaton as automaton_module
 from redraft.denoiser.automaton import Automaton, byte_classes
 from redraft.denoiser.ending import fixed, with_eos

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 import redraft.denoiser
 from redraft.denoiser import Denoiser, load
 from redraft.recipes import Recipe, cli, registry

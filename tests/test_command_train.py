@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 import redraft.denoiser.training.train as trainer
 from redraft.denoiser.models.embedded import HOME
 from redraft.denoiser.training.settings import Progress, Settings

@@ -11,11 +11,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import Tensor
+
 from redraft.denoiser.automaton import Automaton
 from redraft.denoiser.exact import Language, feasible, posterior, shortest_canvas
 from redraft.denoiser.masses import FLOOR, Segments, masses
 from redraft.denoiser.truncate import truncate
-from torch import Tensor
 
 
 @dataclass

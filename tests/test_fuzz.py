@@ -12,7 +12,15 @@ from redraft.denoiser import HardGuide, RedraftError, Uncertain
 from redraft.denoiser.selection import Confidence, EntropyBound, LeftToRight, Margin, Random
 from redraft.guidance import Bias, Forbid, Infill, Keywords, Pattern, Repetition, Sentences, Tokens, Words
 
-POLICIES = [Random(), Confidence(), Confidence(1.0), Margin(), LeftToRight(), EntropyBound(0.3), EntropyBound(5.0)]
+POLICIES = [
+    Random(),
+    Confidence(),
+    Confidence(1.0),
+    Margin(),
+    LeftToRight(),
+    EntropyBound(0.3),
+    EntropyBound(5.0),
+]
 
 
 def whole(word: str, text: str) -> bool:
@@ -25,11 +33,15 @@ def random_guide(pick: random.Random) -> tuple[HardGuide, object]:
     a, b = sorted(pick.sample(range(1, 9), 2))
     kind = pick.randrange(9)
     if kind == 0:
-        return Keywords(*words[:2], anchor=pick.choice(["early", "free"])), lambda t: all(whole(w, t) for w in words[:2])
+        return Keywords(*words[:2], anchor=pick.choice(["early", "free"])), lambda t: all(
+            whole(w, t) for w in words[:2]
+        )
     if kind == 1:
         return Keywords(*words, at_least=2), lambda t: sum(whole(w, t) for w in words) >= 2
     if kind == 2:
-        return Keywords(f"{words[0]} {words[1]}", whole=False), lambda t: f"{words[0]} {words[1]}" in t.lower()
+        return Keywords(
+            f"{words[0]} {words[1]}", whole=False
+        ), lambda t: f"{words[0]} {words[1]}" in t.lower()
     if kind == 3:
         return Words(a, b), lambda t: a <= len(t.split()) <= b
     if kind == 4:
@@ -51,10 +63,14 @@ def one_run(number: int) -> int:
     pick = random.Random(number)
     eos = pick.random() < 0.7
     vocabulary = small_vocabulary(eos=eos, whole_first=pick.random() < 0.5)
-    denoiser = Chaos(vocabulary, sharpness=pick.choice([0.5, 3.0, 30.0]), seed=number, length=pick.choice([12, 24, 40]))
+    denoiser = Chaos(
+        vocabulary, sharpness=pick.choice([0.5, 3.0, 30.0]), seed=number, length=pick.choice([12, 24, 40])
+    )
     hard = [random_guide(pick) for _ in range(pick.choice([1, 1, 2, 2, 3]))]
     guides = [guide for guide, _ in hard]
-    guides += pick.sample([Repetition(3.0), 2.0 * Bias({"dog": 2.0, "very good": -1.0})], pick.choice([0, 0, 1, 2]))
+    guides += pick.sample(
+        [Repetition(3.0), 2.0 * Bias({"dog": 2.0, "very good": -1.0})], pick.choice([0, 0, 1, 2])
+    )
     if pick.random() < 0.2:
         low = pick.randrange(0, 10)
         guides.append(Tokens(low, low + 30) if eos else Tokens(0, 96))
@@ -77,7 +93,10 @@ def one_run(number: int) -> int:
     for result in results:
         for guide, holds in hard:
             assert holds(result.text), (number, str(guide), result.text)  # type: ignore[operator]
-        assert all(v.status == "satisfied" for v in result.verdicts if v.strength == "guaranteed"), (number, result)
+        assert all(v.status == "satisfied" for v in result.verdicts if v.strength == "guaranteed"), (
+            number,
+            result,
+        )
         assert result.text == vocabulary.decode(result.tokens)
         assert "\ufffd" not in result.text
     return len(results)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from redraft.denoiser.automaton import Automaton
 from redraft.denoiser.lift import TokenTrie, lift
 from redraft.denoiser.nfa import aho_corasick

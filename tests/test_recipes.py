@@ -12,6 +12,7 @@ from guide_strategies import COMPOUND, SIMPLE, make, recipes
 from hypothesis import HealthCheck, given
 from hypothesis import settings as profile
 from hypothesis import strategies as st
+
 from redraft.denoiser import (
     Confidence,
     Denoiser,

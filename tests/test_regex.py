@@ -7,9 +7,12 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+from redraft.denoiser import regex_worker
 from redraft.denoiser.automaton import Automaton
-from redraft.denoiser.errors import InvalidGuideError
+from redraft.denoiser.errors import InvalidGuideError, StateBudgetError
 from redraft.denoiser.regex import UTF8, compile_regex
+from redraft.denoiser.regex_worker import compile_table, is_risky
 
 LETTERS = "abxé日𝄞\n A"
 PATTERNS = [
@@ -101,7 +104,7 @@ def test_unicode_classes_and_case() -> None:
         ("a)(b", "unbalanced", 1, "escape"),
         ("(a", "unterminated", 0, "correct"),
         ("[a", "unterminated", 0, "correct"),
-        ("a{3,2}", "min repeat greater than max", 1, "correct"),
+        ("a{3,2}", "min repeat greater than max", 2, "correct"),
     ],
 )
 def test_refusals_name_construct_place_and_remedy(
@@ -126,6 +129,23 @@ def test_look_alikes_are_not_refused(pattern: str) -> None:
     if pattern == r"[\b]?a":
         return
     assert isinstance(compile_regex(pattern), Automaton)
+
+
+def test_explosions_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`.*a.{60}` has 2^60 states; its parts joined by `&` need not."""
+    assert is_risky(".*a.{60}")
+    assert not is_risky(r"\d{3}-\d{4}")
+    monkeypatch.setattr(regex_worker, "PATIENCE", 0.3)
+    with pytest.raises(StateBudgetError, match="joined by `&`"):
+        compile_regex("(?s).*a.{60}")
+
+
+def test_both_ways_of_compiling_agree() -> None:
+    pattern = "x(?:a*[bé]{2,9})\\z"
+    assert is_risky(pattern)
+    assert compile_regex("a*[bé]{2,9}").accepts("aabéb".encode())
+    with pytest.raises(ValueError, match="DFA"):
+        compile_table("a*b{9}\\p{Nonsense}")
 
 
 def test_cached() -> None:

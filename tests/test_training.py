@@ -13,6 +13,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import pre_tokenizers
+from torch.nn import functional as F
+from transformers import BertForMaskedLM
+
 from redraft.denoiser.training.corpus import Corpus, CorpusError, Passage, read_corpus
 from redraft.denoiser.training.export import export
 from redraft.denoiser.training.masking import TAGS, Masking, lay_out, loss_of, mask_batch
@@ -23,9 +27,6 @@ from redraft.denoiser.training.state import LAST, read_state
 from redraft.denoiser.training.tokenizer import SPECIALS, TextCodec, train_tokenizer
 from redraft.denoiser.training.train import train
 from redraft.denoiser.training.transplant import config_for, fresh
-from tokenizers import pre_tokenizers
-from torch.nn import functional as F
-from transformers import BertForMaskedLM
 
 TINY = Settings(
     vocabulary=400,

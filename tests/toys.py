@@ -10,15 +10,52 @@ from torch import Tensor
 
 from redraft.denoiser import Absorbing, Canvas, Denoiser, Prompt, Vocabulary
 
-WORDS = (
-    "the a an old dark storm lighthouse keeper dog cat sea ship ships was is ran sat home and very good bad "
-    "happy sad red house night in on by with it he she they saw light"
-).split()
+WORDS = [
+    "the",
+    "a",
+    "an",
+    "old",
+    "dark",
+    "storm",
+    "lighthouse",
+    "keeper",
+    "dog",
+    "cat",
+    "sea",
+    "ship",
+    "ships",
+    "was",
+    "is",
+    "ran",
+    "sat",
+    "home",
+    "and",
+    "very",
+    "good",
+    "bad",
+    "happy",
+    "sad",
+    "red",
+    "house",
+    "night",
+    "in",
+    "on",
+    "by",
+    "with",
+    "it",
+    "he",
+    "she",
+    "they",
+    "saw",
+    "light",
+]
 
 
 def small_vocabulary(*, eos: bool = True, fragments: bool = True, whole_first: bool = False) -> Vocabulary:
     """All 256 bytes, common words with and without a leading space, pieces, one emoji; greedy longest match."""
-    singles = [bytes([b]) for b in range(256)] if fragments else [bytes([b]) for b in range(32, 127)] + [b"\n"]
+    singles = (
+        [bytes([b]) for b in range(256)] if fragments else [bytes([b]) for b in range(32, 127)] + [b"\n"]
+    )
     pieces = [b"st", b"orm", b"ing", b" l", b"ight", b"'s", b". ", b", ", b'."', "😀".encode(), "é".encode()]
     words = [lead + form.encode() for w in WORDS for lead in (b"", b" ") for form in (w, w.capitalize())]
     table: list[bytes | None] = [None, None, None, None, *dict.fromkeys([*singles, *pieces, *words])]
@@ -42,7 +79,9 @@ class Chaos(Denoiser):
 
     name = "chaos"
 
-    def __init__(self, vocabulary: Vocabulary, *, sharpness: float = 3.0, length: int = 24, seed: int = 0) -> None:
+    def __init__(
+        self, vocabulary: Vocabulary, *, sharpness: float = 3.0, length: int = 24, seed: int = 0
+    ) -> None:
         assert vocabulary.mask_id is not None
         self.vocabulary = vocabulary
         self.noise = Absorbing(vocabulary.mask_id)
@@ -78,7 +117,9 @@ class Exact(Denoiser):
 
     def __init__(self, joint: Mapping[Sequence[int], float] | Tensor, symbols: str) -> None:
         self.vocabulary = Vocabulary(
-            [*(s.encode() for s in symbols), None], lambda text: [symbols.index(c) for c in text], mask_id=len(symbols)
+            [*(s.encode() for s in symbols), None],
+            lambda text: [symbols.index(c) for c in text],
+            mask_id=len(symbols),
         )
         self.noise = Absorbing(len(symbols))
         self.device = torch.device("cpu")

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import torch
+
 from redraft.denoiser.training.corpus import read_corpus
 from redraft.denoiser.training.evaluate import Figures, evaluate, held_out_subset
 from redraft.denoiser.training.export import export

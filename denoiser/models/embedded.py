@@ -11,7 +11,9 @@ import tokenizers
 import torch
 from torch import Tensor
 
+from redraft.denoiser.canvas import Canvas
 from redraft.denoiser.errors import UnsupportedModelError
+from redraft.denoiser.models.encoder import Encoder, read_encoder
 from redraft.denoiser.models.masked_lm import MaskedLM
 from redraft.denoiser.settings import Settings
 from redraft.denoiser.step import Prompt
@@ -27,12 +29,14 @@ class Embedded(MaskedLM):
     `conditions` has the kinds "genre" and "tone"; a kind that is not given is the tag "none".
     """
 
-    def __init__(self, folder: Path, model: Any, tokenizer: tokenizers.Tokenizer, card: Mapping[str, Any]) -> None:
+    def __init__(
+        self, folder: Path, model: Encoder, tokenizer: tokenizers.Tokenizer, card: Mapping[str, Any]
+    ) -> None:
         special = card["special"]
         vocabulary = Vocabulary.from_tokenizer(
             tokenizer, mask_id=special["mask"], eos_id=special["eos"], pad_id=special["pad"], whole_first=True
         )
-        positions = int(model.config.max_position_embeddings)
+        positions = int(model.max_positions)
         super().__init__(model, vocabulary, name=folder.name, max_positions=positions)
         self.folder = folder
         self.max_length = min(int(card["canvas"]), positions - 2)
@@ -47,17 +51,28 @@ class Embedded(MaskedLM):
         head = torch.tensor(tags, dtype=torch.int64, device=prompt.tokens.device).expand(batch, -1)
         return torch.cat([head, prompt.tokens], dim=1)
 
+    @torch.inference_mode()
+    def __call__(self, canvas: Canvas, prompt: Prompt) -> Tensor:
+        lead = self.lead(prompt)
+        tokens = torch.cat([lead, canvas.tokens], dim=1)
+        seen = torch.cat(
+            [prompt.mask.new_ones(len(lead), 2), prompt.mask, torch.ones_like(canvas.open)], dim=1
+        )
+        logits: Tensor = self.model(tokens, lead.shape[1], seen if prompt.padded else None)
+        return logits.float().index_fill_(-1, self._never, -torch.inf)
 
-def load_folder(folder: Path, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32) -> Embedded:
+
+def load_folder(
+    folder: Path, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32
+) -> Embedded:
     """Load a folder that holds config.json, model.safetensors, tokenizer.json and redraft.json."""
-    from transformers import BertForMaskedLM
-
     card = json.loads((folder / "redraft.json").read_text(encoding="utf-8"))
     if card.get("format") != FORMAT:
         raise UnsupportedModelError(
             f"{folder / 'redraft.json'} has format {card.get('format')!r} and this Redraft reads {FORMAT}: "
             "make the folder again with `redraft train`"
         )
-    model = BertForMaskedLM.from_pretrained(folder, dtype=dtype, local_files_only=True)
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    model = read_encoder(config, folder / "model.safetensors", dtype)
     tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
     return Embedded(folder, model.to(device), tokenizer, card)

@@ -63,6 +63,6 @@ class MaskedLM(Denoiser):
         tokens = torch.cat([lead, canvas.tokens, self._after.expand(batch, -1)], dim=1)
         seen = torch.ones_like(tokens)
         seen[:, lead.shape[1] - prompt.tokens.shape[1] : lead.shape[1]] = prompt.mask.long()
-        logits = self.model(input_ids=tokens, attention_mask=seen).logits
-        logits = logits[:, lead.shape[1] : lead.shape[1] + length, : len(self.vocabulary)].float()
-        return logits.index_fill(-1, self._never, -torch.inf)
+        logits: Tensor = self.model(input_ids=tokens, attention_mask=seen).logits
+        canvas_logits = logits[:, lead.shape[1] : lead.shape[1] + length, : len(self.vocabulary)].float()
+        return canvas_logits.index_fill(-1, self._never, -torch.inf)

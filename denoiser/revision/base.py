@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -13,7 +14,7 @@ from redraft.denoiser.step import Step
 class Revision(ABC):
     """Reopening (remasking). A policy is stateless; pins are never reopened whatever it returns."""
 
-    name: str
+    name: ClassVar[str]
 
     @abstractmethod
     def __call__(self, step: Step, canvas: Canvas, uniform: Tensor) -> Tensor:

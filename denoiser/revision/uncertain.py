@@ -31,7 +31,9 @@ class Uncertain(Revision):
         if not 0 < self.rate < 1:
             raise InvalidGuideError(f"the rate of Uncertain is {self.rate}: use a share between 0 and 1")
         if not 0 <= self.start < self.stop <= 1:
-            raise InvalidGuideError(f"Uncertain works in [{self.start}, {self.stop}): use 0 <= start < stop <= 1")
+            raise InvalidGuideError(
+                f"Uncertain works in [{self.start}, {self.stop}): use 0 <= start < stop <= 1"
+            )
 
     def __call__(self, step: Step, canvas: Canvas, uniform: Tensor) -> Tensor:
         held = ~canvas.open & ~canvas.pinned

@@ -12,5 +12,13 @@ SELECTIONS: dict[str, type[Selection]] = {
 }
 
 __all__ = [
-    "SELECTIONS", "Confidence", "EntropyBound", "LeftToRight", "Margin", "Proposal", "Random", "Selection", "highest",
+    "SELECTIONS",
+    "Confidence",
+    "EntropyBound",
+    "LeftToRight",
+    "Margin",
+    "Proposal",
+    "Random",
+    "Selection",
+    "highest",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -17,8 +18,9 @@ class Proposal:
     """A joint draft and how sure it is.
 
     draft [B, L] int64; confidence [B, L]: exact posterior marginal of each drafted token, 1 at committed
-    positions; free [B, L] bool: open and not certain (posterior 1, as where the language forces a token); quota [B] int64: how many free
-    positions the budget would commit now; uniform [B, L] float64 in [0, 1): this step's own randomness.
+    positions; free [B, L] bool: open, and not certain anyway (posterior 1, as where the language forces a
+    token); quota [B] int64: how many free positions the budget would commit now; uniform [B, L] float64 in
+    [0, 1): this step's own randomness.
     """
 
     step: Step
@@ -44,7 +46,7 @@ class Proposal:
 class Selection(ABC):
     """Which open positions to commit at a step. A policy is stateless; the same object serves many runs."""
 
-    name: str
+    name: ClassVar[str]
 
     @abstractmethod
     def __call__(self, proposal: Proposal) -> Tensor:
@@ -55,5 +57,7 @@ def highest(score: Tensor, free: Tensor, count: Tensor) -> Tensor:
     """bool [B, L]: in each row the `count[b]` free positions of highest score; ties go to the left."""
     score = torch.where(free, score.double(), -torch.inf)
     order = score.argsort(dim=-1, descending=True, stable=True)
-    rank = torch.empty_like(order).scatter_(-1, order, torch.arange(order.shape[-1], device=order.device).expand_as(order))
+    rank = torch.empty_like(order).scatter_(
+        -1, order, torch.arange(order.shape[-1], device=order.device).expand_as(order)
+    )
     return free & (rank < count[:, None])

@@ -26,7 +26,9 @@ class EntropyBound(Selection):
 
     def __post_init__(self) -> None:
         if not 0 <= self.bound < float("inf"):
-            raise InvalidGuideError(f"the bound of EntropyBound is {self.bound}: use a finite number of nats from 0")
+            raise InvalidGuideError(
+                f"the bound of EntropyBound is {self.bound}: use a finite number of nats from 0"
+            )
 
     def __call__(self, proposal: Proposal) -> Tensor:
         entropy = proposal.entropy.double()

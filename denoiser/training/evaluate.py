@@ -8,13 +8,14 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
+from torch.nn import functional as F
+from transformers import BertForMaskedLM
+
 from redraft.denoiser.training.corpus import REAL, Passage
 from redraft.denoiser.training.masking import TAGS, lay_out, logits_at
 from redraft.denoiser.training.rows import CANVAS, Row
 from redraft.denoiser.training.tokenizer import TextCodec
-from torch import Tensor
-from torch.nn import functional as F
-from transformers import BertForMaskedLM
 
 RATES = (0.15, 0.5, 0.9)
 

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import save_file
+from transformers import BertForMaskedLM
+
 from redraft.denoiser.training.evaluate import Figures
 from redraft.denoiser.training.rows import CANVAS
 from redraft.denoiser.training.tokenizer import EOS, MASK, PAD, TextCodec
-from safetensors.torch import save_file
-from transformers import BertForMaskedLM
 
 FORMAT = 1
 DECODING: dict[str, Any] = {"steps": 24, "selection": "random", "temperature": 0.8, "top_p": 1.0}

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from redraft.denoiser.training.rows import Row
-from redraft.denoiser.training.tokenizer import TextCodec
 from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import BertForMaskedLM
+
+from redraft.denoiser.training.rows import Row
+from redraft.denoiser.training.tokenizer import TextCodec
 
 Head = Callable[[nn.Module, Tensor, Tensor, Tensor], Tensor]
 TAGS = 2  # genre and tone stand before the canvas

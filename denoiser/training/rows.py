@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+
 from redraft.denoiser.training.corpus import REAL, Passage
 from redraft.denoiser.training.tokenizer import TextCodec
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from redraft.denoiser.training.rows import Position
 from torch import nn
 from transformers import BertConfig, BertForMaskedLM
+
+from redraft.denoiser.training.rows import Position
 
 LAST = "checkpoint.pt"
 BEFORE_DECAY = "pre-decay.pt"

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from redraft.denoiser.training.corpus import GENRES, REAL, TONES, Passage
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from redraft.denoiser.training.corpus import GENRES, REAL, TONES, Passage
 
 PAD, EOS, MASK = "<pad>", "<eos>", "<mask>"
 SPECIALS = (

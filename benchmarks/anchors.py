@@ -16,14 +16,39 @@ from judges import Fluency, distinct, repetition
 from redraft.denoiser import Guide, load
 from redraft.guidance import Keywords
 
-NOUNS = (
-    "dog house storm boat garden letter sister river train morning table winter bread window school doctor "
-    "horse money door song street teacher rain friend kitchen"
-).split()
+NOUNS = [
+    "dog",
+    "house",
+    "storm",
+    "boat",
+    "garden",
+    "letter",
+    "sister",
+    "river",
+    "train",
+    "morning",
+    "table",
+    "winter",
+    "bread",
+    "window",
+    "school",
+    "doctor",
+    "horse",
+    "money",
+    "door",
+    "song",
+    "street",
+    "teacher",
+    "rain",
+    "friend",
+    "kitchen",
+]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--model", default="embedded")
     parser.add_argument("--texts", type=int, default=60)
     options = parser.parse_args()

@@ -31,7 +31,9 @@ GENRES = ("story", "tale", "casual", "customer", "formal", "scene")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--model", default="embedded")
     parser.add_argument("--texts", type=int, default=48)
     parser.add_argument("--only", default="", help="settings whose name holds this")

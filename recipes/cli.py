@@ -2,41 +2,17 @@
 
 Exit codes: 0 fine; 1 a hard guide is violated (check), or something is missing (doctor); 2 usage or an
 invalid recipe; 3 unsatisfiable; 130 interrupted; 141 nobody reads the output any more.
+Everything is imported inside `run`, so that Ctrl-C leaves quietly from the first moment on.
 """
 
 from __future__ import annotations
 
-import errno
+import io
 import os
 import sys
 from collections.abc import Sequence
 
-import typer
-
-from redraft.recipes.cli_check import check
-from redraft.recipes.cli_info import doctor, guides
-from redraft.recipes.cli_recipes import recipes
-from redraft.recipes.cli_train import train
-from redraft.recipes.cli_write import write
-
 FINE, VIOLATED, INVALID, UNSATISFIABLE, INTERRUPTED, UNREAD = 0, 1, 2, 3, 130, 141
-_CLICK_ERROR: type[Exception] = typer.BadParameter.__mro__[2]  # ClickException, wherever typer keeps it
-
-app = typer.Typer(
-    name="redraft",
-    help="Write texts by parallel refinement, with guides that steer and proof on the decoded text.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
-app.command()(write)
-app.command()(check)
-app.add_typer(recipes, name="recipes")
-app.command()(guides)
-app.command()(train)
-app.command()(doctor)
 
 
 def main() -> None:
@@ -47,32 +23,48 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run the command with arguments; every failure is one message on standard error, and an exit code."""
     try:
+        from redraft.recipes.app import app
+
+        for argument in arguments:
+            argument.encode()
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="replace")  # a narrow encoding shows ? rather than nothing
         code = app(args=list(arguments), prog_name="redraft", standalone_mode=False)
         sys.stdout.flush()
         return int(code or FINE)
-    except (KeyboardInterrupt, typer.Abort):
+    except KeyboardInterrupt:
         return INTERRUPTED
     except SystemExit as stop:
-        if _is_closed_pipe(stop.__context__):
+        if isinstance(stop.__context__, BrokenPipeError):
             return _leave_quietly()
         return stop.code if isinstance(stop.code, int) else INVALID
-    except OSError as error:
-        return _leave_quietly() if _is_closed_pipe(error) else _say(f"{error.strerror or error}", error)
-    except _CLICK_ERROR as error:
-        error.show()  # type: ignore[attr-defined]
-        return INVALID
-    except Exception as error:  # one clear message for whatever else there is
+    except BrokenPipeError:
+        return _leave_quietly()
+    except UnicodeEncodeError as error:
+        return _say(f"{error.object!a} is not text in UTF-8: write it in UTF-8", error)
+    except Exception as error:
         return _explain(error)
 
 
 def _explain(error: Exception) -> int:
     try:
+        import typer
+
+        from redraft.recipes.app import CLICK_ERROR
+
+        if isinstance(error, typer.Abort):
+            return INTERRUPTED
+        if isinstance(error, CLICK_ERROR):
+            error.show()  # type: ignore[attr-defined]
+            return INVALID
         from redraft.denoiser.errors import RedraftError, UnsatisfiableError
         from redraft.recipes.blame import blame
     except Exception as broken:  # a library that is missing or does not load; nothing else can have worked
         return _say(f"Redraft does not load: {type(broken).__name__}: {broken}", broken)
     if isinstance(error, RedraftError):
         return _say(str(error), error, UNSATISFIABLE if isinstance(error, UnsatisfiableError) else INVALID)
+    if isinstance(error, OSError) and error.filename:
+        return _say(f"{error.filename}: {error.strerror}", error)
     return _say(blame(error), error)
 
 
@@ -83,10 +75,6 @@ def _say(message: str, error: BaseException, code: int = INVALID) -> int:
         traceback.print_exception(error)
     print(f"redraft: {message}", file=sys.stderr)
     return code
-
-
-def _is_closed_pipe(error: BaseException | None) -> bool:
-    return isinstance(error, OSError) and error.errno == errno.EPIPE
 
 
 def _leave_quietly() -> int:

@@ -17,7 +17,7 @@ def find(name: str) -> Recipe:
     Raises `InvalidRecipeError` with the nearest shipped name where there is neither.
     """
     if name == "-":
-        return Recipe.parse(sys.stdin.buffer.read(1_000_001).decode(errors="replace"))
+        return Recipe.of_stream(sys.stdin.buffer, "standard input")
     known = shipped()
     if name in known:
         return Recipe.read(known[name].path)

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -111,19 +111,22 @@ class Recipe:
     @classmethod
     def read(cls, path: str | Path) -> Recipe:
         """The recipe of a file; every error names the file."""
-        path = Path(path)
         try:
-            with path.open("rb") as file:
-                raw = file.read(MOST_BYTES + 1)
-            return cls.parse(raw.decode())
+            with Path(path).open("rb") as stream:
+                return cls.of_stream(stream, str(path))
         except OSError as error:
             raise InvalidRecipeError(f"{path} cannot be read: {error.strerror or error}") from error
+
+    @classmethod
+    def of_stream(cls, stream: BinaryIO, name: str) -> Recipe:
+        """The recipe of an open binary stream, called `name` in errors; no more than 1 MB is read."""
+        try:
+            return cls.parse(stream.read(MOST_BYTES + 1).decode())
         except UnicodeDecodeError as error:
-            raise InvalidRecipeError(
-                f"{path} is not UTF-8 text (byte {error.start}): save it as UTF-8"
-            ) from error
+            said = f"{name} is not UTF-8 text (byte {error.start}): save it as UTF-8"
+            raise InvalidRecipeError(said) from error
         except InvalidGuideError as error:
-            raise InvalidRecipeError(f"{path}: {error}") from error
+            raise InvalidRecipeError(f"{name}: {error}") from error
 
     @classmethod
     def from_result(cls, result: Result, model: str = "embedded", **more: Any) -> Recipe:

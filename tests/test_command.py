@@ -132,6 +132,9 @@ def test_a_saved_recipe_writes_all_its_texts_again(run: Run, tmp_path: Path) -> 
     assert tomllib.loads(file.read_text())["title"] == "A story in two sentences"
     assert run("write", str(file))[1] == out
     assert run("write", "-", given=file.read_text())[1] == out
+    code, out, err = run("write", "-", given="version = 1\nsede = 3")
+    assert (code, out) == (2, "")
+    assert err == 'redraft: standard input: unknown key "sede" in the recipe: did you mean "seed"?\n'
 
 
 def test_options_are_added_to_a_recipe_or_take_the_place_of_its_own(run: Run) -> None:
@@ -192,12 +195,15 @@ REFUSED: list[tuple[list[str], str]] = [
         "--save-recipe is 'no/such/folder/r.toml': make its folder first",
     ),
     (["--nosuch"], "No such option: --nosuch"),
+    (["--keyword", "\udcff"], "'\\udcff' is not text in UTF-8: write it in UTF-8"),
     (["--temperature", "warm"], "Invalid value for '--temperature'"),
     (["one", "two"], "unexpected extra argument"),
 ]
 
 
-@pytest.mark.parametrize(("arguments", "message"), REFUSED, ids=[" ".join(case[0]) for case in REFUSED])
+@pytest.mark.parametrize(
+    ("arguments", "message"), REFUSED, ids=[ascii(" ".join(case[0])) for case in REFUSED]
+)
 def test_bad_input_is_refused_before_a_model_is_loaded(
     arguments: list[str], message: str, run_without_model: Run
 ) -> None:
@@ -491,7 +497,10 @@ def test_the_whole_process_writes_checks_and_says_what_is_wrong(tmp_path: Path) 
     assert refused.stderr == (
         "redraft: --words: the number of words runs from 9 to 3: put the smaller number first\n"
     )
-    assert "transformers" not in spawn("check", "two-sentence-story", input="x").stderr
+    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    narrow = spawn("write", "--template", "Caf\u00e9 ___", "--steps", "1", "--seed", "1", env=ascii_only)
+    assert narrow.returncode == 0
+    assert narrow.stdout.startswith("Caf? ")
 
 
 def test_nobody_reading_on_is_quiet(tmp_path: Path) -> None:

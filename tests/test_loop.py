@@ -89,9 +89,13 @@ def test_greedy_is_the_most_probable_draft_each_step() -> None:
 def test_eight_samples_are_eight_single_runs(selection: Selection, revision: Uncertain | None) -> None:
     options = {"steps": 9, "selection": selection, "revision": revision, "temperature": 0.9}
     guides = [Keywords("storm", "dog"), Words(3, 9), 1.5 * Bias({"sea": 2.0}), Repetition()]
-    together = Chaos(small_vocabulary(whole_first=True)).write(guides, samples=8, seed=40, **options)
+    together = Chaos(small_vocabulary(whole_first=True), sharpness=1.0).write(
+        guides, samples=8, seed=40, **options
+    )
     for k, result in enumerate(together):
-        (alone,) = Chaos(small_vocabulary(whole_first=True)).write(guides, seed=40 + k, **options)
+        (alone,) = Chaos(small_vocabulary(whole_first=True), sharpness=1.0).write(
+            guides, seed=40 + k, **options
+        )
         assert (alone.text, alone.tokens, alone.steps, alone.trace) == (
             result.text,
             result.tokens,
@@ -132,7 +136,7 @@ def test_during_works_only_in_its_part() -> None:
 
 @pytest.mark.parametrize("selection", POLICIES, ids=repr)
 def test_pins_survive_everything(selection: Selection) -> None:
-    denoiser = Chaos(small_vocabulary(whole_first=True))
+    denoiser = Chaos(small_vocabulary(whole_first=True), sharpness=1.0)
     tokens = torch.tensor([denoiser.vocabulary.encode(" dog")]).expand(2, -1)
     canvas = Canvas.blank(2, 16, denoiser.noise.fill)
     where = torch.zeros_like(canvas.open)

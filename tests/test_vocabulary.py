@@ -17,7 +17,7 @@ TEXTS = [
     "don't",
     "a b c 1 2 3",
 ] * 8
-LETTERS = "abcdefghijklmnopqrstuvwxyz.,!'"
+LETTERS = "".join(sorted(set("".join(TEXTS)) - {" "}))
 
 
 def byte_level() -> tokenizers.Tokenizer:
@@ -74,7 +74,7 @@ def test_markers_in_a_text_are_text() -> None:
     assert BYTES.token_bytes[0] is None
 
 
-@given(st.text(alphabet=LETTERS + " éß😀\n", max_size=20))
+@given(st.text(alphabet=LETTERS + " éqß😀\n", max_size=20))
 @settings(max_examples=200, deadline=None)
 def test_sentence_piece_gives_the_text_back_or_says_what_it_cannot_write(text: str) -> None:
     vocabulary = Vocabulary.from_tokenizer(sentence_piece_once(), mask_id=1)

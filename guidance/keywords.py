@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import ClassVar
 
@@ -14,7 +14,7 @@ from redraft.denoiser import Automaton, Bound, HardGuide, InvalidGuideError, Sce
 from redraft.denoiser.errors import UnwritableTextError
 from redraft.denoiser.lift import lift
 from redraft.guidance.occurrence import find, occurs, phrase
-from redraft.guidance.spelling import Spelling, spellings, token_edges
+from redraft.guidance.spelling import spelled_language, spellings
 
 Alternatives = tuple[str, ...]
 
@@ -85,11 +85,7 @@ class Keywords(HardGuide):
             )
             for group in self.groups
         ]
-        if self.needed == len(each):
-            return reduce(lambda a, b: a & b, each)
-        if self.needed == 1:
-            return reduce(lambda a, b: a | b, each)
-        return _at_least(each, self.needed)
+        return _enough(each, self.needed)
 
     def bind(self, scene: Scene) -> Bound:
         return _BoundKeywords(self, scene, self.language(scene))
@@ -169,7 +165,7 @@ def _at_least(each: Sequence[Automaton], needed: int) -> Automaton:
 
 def _spelled(guide: Keywords, scene: Scene) -> Automaton:
     vocabulary = scene.vocabulary
-    items = []
+    each = []
     for group in guide.groups:
         own = [s for word in group for s in spellings(vocabulary, word, exact_case=guide.exact_case)]
         if not own:
@@ -177,70 +173,14 @@ def _spelled(guide: Keywords, scene: Scene) -> Automaton:
             raise UnwritableTextError(
                 f"the vocabulary cannot spell {group[0]!r} as a whole word: use another word"
             )
-        items.append(own)
-    return spelled_language(items, guide.needed, scene)
+        each.append(spelled_language(tuple(own), vocabulary))
+    return _enough(each, guide.needed)
 
 
-@dataclass(frozen=True)
-class _Progress:
-    """done and pending: keywords seen, and just completed if the next token does not touch them;
-    active: (keyword, spelling, tokens matched); open: the text so far does not end inside a word;
-    fresh: white space since the last keyword, so that keywords are counted as separate words."""
-
-    done: frozenset[int] = frozenset()
-    pending: frozenset[int] = frozenset()
-    active: frozenset[tuple[int, int, int]] = frozenset()
-    open: bool = True
-    fresh: bool = True
-
-
-def spelled_language(items: Sequence[Sequence[Spelling]], needed: int, scene: Scene) -> Automaton:
-    """Token sequences in which at least `needed` of the items stand as one of their spellings, as whole words
-    with white space between them."""
-    vocabulary = scene.vocabulary
-    special = sorted({token for item in items for spelling in item for token in spelling.tokens})
-    first, last, spaced = token_edges(vocabulary)
-    classes = first.astype("int64") * 4 + last * 2 + spaced
-    for k, token in enumerate(special):
-        classes[token] = 8 + k
-    complete = _Progress(done=frozenset(range(len(items))))
-
-    def settle(progress: _Progress) -> _Progress:
-        if len(progress.done) >= needed:
-            return complete
-        alive = frozenset(a for a in progress.active if a[0] not in progress.done)
-        return replace(progress, pending=progress.pending - progress.done, active=alive)
-
-    def step(state: _Progress, token: int) -> _Progress:
-        if state == complete:
-            return complete
-        done = state.done if first[token] else state.done | state.pending
-        pending, active = set(), set()
-        begun = {
-            (k, s, 0)
-            for k, item in enumerate(items)
-            for s, spelling in enumerate(item)
-            if (spelling.bounded or state.open) and (spelling.spaced or state.fresh)
-        }
-        ended = False
-        for k, s, at in state.active | begun:
-            spelling = items[k][s]
-            if spelling.tokens[at] == token:
-                if at + 1 < len(spelling.tokens):
-                    active.add((k, s, at + 1))
-                else:
-                    ended = True
-                    pending |= {k} if spelling.touches else set()
-                    done = done if spelling.touches else done | {k}
-        fresh = not ended and (state.fresh or bool(spaced[token]))
-        return settle(
-            _Progress(frozenset(done), frozenset(pending), frozenset(active), not last[token], fresh)
-        )
-
-    return Automaton.build(
-        _Progress(),
-        step,
-        lambda p: len(p.done | p.pending) >= needed,
-        alphabet=len(vocabulary),
-        classes=classes,
-    )
+def _enough(each: Sequence[Automaton], needed: int) -> Automaton:
+    """Words of at least `needed` of the languages."""
+    if needed == len(each):
+        return reduce(lambda a, b: (a & b).minimise(), each)
+    if needed == 1:
+        return reduce(lambda a, b: (a | b).minimise(), each)
+    return _at_least(each, needed)

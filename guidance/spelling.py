@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from redraft.denoiser import Vocabulary
+from redraft.denoiser import Automaton, Vocabulary
 from redraft.denoiser.errors import UnwritableTextError
 from redraft.guidance.occurrence import is_word
 
 
 @dataclass(frozen=True)
 class Spelling:
-    """Tokens of a phrase. `bounded`: it brings its own boundary on the left (a space, or no word character
-    there); `spaced`: it begins with white space; `touches`: it ends in a word character, so that the next
-    token must not begin with one."""
+    """Tokens of a phrase. `spaced`: it begins with white space; `begins`, `ends`: its first and last character
+    is a word character, so that it must not touch a word there."""
 
     tokens: tuple[int, ...]
-    bounded: bool
     spaced: bool
-    touches: bool
+    begins: bool
+    ends: bool
 
 
 def spellings(vocabulary: Vocabulary, phrase: str, *, exact_case: bool) -> list[Spelling]:
@@ -38,36 +38,73 @@ def spellings(vocabulary: Vocabulary, phrase: str, *, exact_case: bool) -> list[
                 continue
             raw = b"".join(vocabulary.token_bytes[token] or b"" for token in tokens).decode()
             if raw.strip() == form:
-                spaced = raw[0].isspace()
-                found[tokens] = Spelling(tokens, spaced or not is_word(form[0]), spaced, is_word(form[-1]))
+                found[tokens] = Spelling(tokens, raw[0].isspace(), is_word(form[0]), is_word(form[-1]))
     return list(found.values())
 
 
+@dataclass(frozen=True)
+class _Progress:
+    """active: (spelling, tokens matched); clean: no word character since the last white space;
+    waiting: the phrase stands there, and counts if white space comes before the next word character."""
+
+    active: frozenset[tuple[int, int]] = frozenset()
+    clean: bool = True
+    waiting: bool = False
+
+
+_FOUND = _Progress(active=frozenset({(-1, -1)}), waiting=True)  # for good, whatever comes
+
+
+@lru_cache(maxsize=1024)
+def spelled_language(items: tuple[Spelling, ...], vocabulary: Vocabulary) -> Automaton:
+    """Token sequences in which one of the spellings stands as a whole word of its own.
+
+    Of its own: between white space (or the text's ends) there is no word character but the phrase's, so that
+    several phrases are several words. An end of the phrase that is no word character may touch anything.
+    """
+    special = sorted({token for spelling in items for token in spelling.tokens})
+    head, tail, space = token_words(vocabulary)
+    classes = head.astype("int64") * 4 + tail * 2 + space
+    for k, token in enumerate(special):
+        classes[token] = 8 + k
+
+    def step(state: _Progress, token: int) -> _Progress:
+        if state == _FOUND or (state.waiting and space[token] and not head[token]):
+            return _FOUND
+        waiting, active = state.waiting and not head[token], set()
+        begun = {(s, 0) for s, x in enumerate(items) if x.spaced or state.clean or not x.begins}
+        for s, at in state.active | begun:
+            if items[s].tokens[at] != token:
+                continue
+            if at + 1 < len(items[s].tokens):
+                active.add((s, at + 1))
+            elif items[s].ends:
+                waiting = True
+            else:
+                return _FOUND
+        clean = not tail[token] and (bool(space[token]) or state.clean)
+        return _Progress(frozenset(active), clean, waiting)
+
+    return Automaton.build(
+        _Progress(), step, lambda state: state.waiting, alphabet=len(vocabulary), classes=classes
+    )
+
+
 @lru_cache(maxsize=16)
-def token_edges(vocabulary: Vocabulary) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Three bool arrays [V]: the token begins, ends with a word character (or with a part of a character),
-    and it holds an ASCII space, tab or line break."""
-    first = np.ones(len(vocabulary), dtype=bool)
-    last = np.ones(len(vocabulary), dtype=bool)
-    spaced = np.zeros(len(vocabulary), dtype=bool)
+def token_words(vocabulary: Vocabulary) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Three bool arrays [V]: a word character before the token's first white space, one after its last, and
+    whether it holds white space. Without white space the first two look at the whole token; a part of a
+    character counts as a word character."""
+    head = np.ones(len(vocabulary), dtype=bool)
+    tail = np.ones(len(vocabulary), dtype=bool)
+    space = np.zeros(len(vocabulary), dtype=bool)
     for token, raw in enumerate(vocabulary.token_bytes):
-        if raw:
-            first[token] = _touches(raw[:4], 0)
-            last[token] = _touches(raw[-4:], -1)
-            spaced[token] = any(byte in raw for byte in b" \t\n\r")
-    return first, last, spaced
-
-
-def _touches(raw: bytes, at: int) -> bool:
-    """Whether the character at the end `at` (0 or -1) is a word character, or cut off."""
-    for cut in range(4):
-        piece = raw[: len(raw) - cut] if at == 0 else raw[cut:]
-        try:
-            text = piece.decode()
-        except UnicodeDecodeError:
-            continue
-        return not text or is_word(text[at])
-    return True
+        pieces = re.split(r"\s+", (raw or b"\xff").decode(errors="replace"))
+        head[token], tail[token] = (
+            any(is_word(c) or c == "\ufffd" for c in piece) for piece in (pieces[0], pieces[-1])
+        )
+        space[token] = len(pieces) > 1
+    return head, tail, space
 
 
 def _forms(phrase: str) -> list[str]:

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from redraft.denoiser.automaton import Automaton
 from redraft.denoiser.refinement import distance
 
+#: Largest part whose states are compared by inclusion.
+_MOST_COMPARED = 400
+
 #: State of a subset construction: (part, state of that part) pairs that the text may be in.
 Subset = frozenset[tuple[int, int]]
 
@@ -124,6 +127,8 @@ def _subsets(
     table = [rows[id(part)] for part in parts]
     live = [(distance(part.delta, part.accept) >= 0).tolist() for part in parts]
     ends = [part.accept.tolist() for part in parts]
+    wider = {id(part): _wider(part) for part in parts}
+    above = [wider[id(part)] for part in parts]
 
     def close(pairs: Iterable[tuple[int, int]]) -> Subset:
         found, todo = set(), list(pairs)
@@ -133,7 +138,8 @@ def _subsets(
                 found.add((i, q))
                 if ends[i][q]:
                     todo.extend((j, parts[j].start) for j in after(i))
-        return frozenset(found)
+        # A state whose continuations another one has too adds nothing; without this, counted gaps explode.
+        return frozenset((i, q) for i, q in found if not any((i, r) in found for r in above[i][q]))
 
     def step(state: tuple[Subset, bool], symbol: int) -> tuple[Subset, bool] | None:
         following = close((i, table[i][q][symbol]) for i, q in state[0])
@@ -144,3 +150,19 @@ def _subsets(
 
     start = close((i, parts[i].start) for i in first)
     return Automaton.build((start, empty), step, accepting, alphabet, classes=label)
+
+
+def _wider(part: Automaton) -> list[list[int]]:
+    """For each state the others that accept all it accepts and more; none for large automata."""
+    if part.states > _MOST_COMPARED:
+        return [[] for _ in range(part.states)]
+    within = ~part.accept[:, None] | part.accept
+    while True:
+        smaller = within.copy()
+        for column in part.delta.T:
+            smaller &= smaller[column[:, None], column]
+        if np.array_equal(smaller, within):
+            break
+        within = smaller
+    np.fill_diagonal(within, False)
+    return [np.flatnonzero(row).tolist() for row in within]

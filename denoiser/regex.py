@@ -24,9 +24,10 @@ def compile_regex(pattern: str) -> Automaton:
     """
     flags, body = check_pattern(pattern)
     end = "\n" if "x" in flags else ""
-    # Without the \z the engine stops at its preferred match: `a|ab` would lose "ab". Without the leading
-    # letter it refuses an empty match before \z. `x` is then taken off again by starting one byte later.
-    wrapped = f"x(?:{flags}{body}{end})\\z"
+    # Without the \z the engine stops at its preferred match: `a|ab` would lose "ab". Without a letter before
+    # it, it refuses a pattern that may be empty before \z. And without the empty alternatives it would also
+    # search from every later byte, which takes `.{10,80}` beyond 2^70 states.
+    wrapped = f"x(?:x(?:{flags}{body}{end})|)\\z|"
     try:
         return _automaton(compile_table(wrapped), pattern)
     except TimeoutError:
@@ -54,8 +55,8 @@ def _automaton(table: Table, pattern: str) -> Automaton:
             delta[number[name], list(symbols)] = targets
     accept = np.zeros(dead + 1, dtype=bool)
     accept[[number[name] for name in final]] = True
-    after_x = int(delta[number[start], ord("x")])
-    return Automaton(np.arange(256, dtype=np.int32), delta, after_x, accept).minimise()
+    whole = Automaton(np.arange(256, dtype=np.int32), delta, number[start], accept)
+    return Automaton(whole.classes, delta, whole.run(b"xx"), accept).minimise()
 
 
 def _explain(pattern: str, error: ValueError) -> InvalidGuideError:

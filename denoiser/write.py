@@ -117,22 +117,21 @@ def _run(
     ready = denoiser.prepare(prompt, scene.batch, condition)
     canvas = Canvas.blank(scene.batch, scene.length, denoiser.noise.fill, denoiser.device)
     random = Randomness(seeds, denoiser.device)
-    done: list[Refinement] = []
+    history = _History(scene.batch)
     for refinement in refine(denoiser, canvas, steering, prompt=ready, settings=settings, random=random):
-        done.append(refinement)
+        history.add(refinement)
         if on_step is not None:
             on_step(refinement)
     timing = Timing(
-        denoiser_ms=sum(r.denoiser_ms for r in done),
-        guidance_ms=sum(r.guidance_ms for r in done),
+        denoiser_ms=history.denoiser_ms,
+        guidance_ms=history.guidance_ms,
         total_ms=1e3 * (time.perf_counter() - begin),
         guides_ms={name: 1e3 * (spent - before[name]) for name, spent in steering.seconds.items()},
     )
-    history = _history(done)
     results = []
     for row, seed in enumerate(seeds):
-        tokens = done[-1].canvas.tokens[row].tolist()
-        trace, pressure = history[row]
+        tokens = history.tokens[row]
+        trace, pressure = tuple(history.commits[row]), tuple(history.pressures[row])
         text = denoiser.vocabulary.decode(tokens)
         results.append(
             Result(
@@ -155,21 +154,23 @@ def _run(
     return results
 
 
-def _history(done: list[Refinement]) -> list[tuple[tuple[Commit, ...], tuple[float, ...]]]:
-    """For each row its commits and pressures, over the steps at which the row had anything open."""
-    rows: list[tuple[list[Commit], list[float]]] = [([], []) for _ in range(done[0].draft.shape[0])]
-    for r in done:
-        working = r.step.canvas.open.any(-1).tolist()
-        pressure = r.pressure.tolist()
-        for row, (commits, pressures) in enumerate(rows):
-            if working[row]:
-                where = r.committed[row].nonzero().flatten()
-                commits.append(
-                    Commit(
-                        positions=tuple(where.tolist()),
-                        tokens=tuple(r.draft[row, where].tolist()),
-                        reopened=tuple(r.reopened[row].nonzero().flatten().tolist()),
-                    )
-                )
-                pressures.append(pressure[row])
-    return [(tuple(commits), tuple(pressures)) for commits, pressures in rows]
+class _History:
+    """What happened to each row while it had anything open; keeps no logits."""
+
+    def __init__(self, batch: int) -> None:
+        self.denoiser_ms = self.guidance_ms = 0.0
+        self.tokens: list[list[int]] = []
+        self.commits: list[list[Commit]] = [[] for _ in range(batch)]
+        self.pressures: list[list[float]] = [[] for _ in range(batch)]
+
+    def add(self, r: Refinement) -> None:
+        self.denoiser_ms += r.denoiser_ms
+        self.guidance_ms += r.guidance_ms
+        self.tokens = r.canvas.tokens.tolist()
+        draft, committed, reopened = r.draft.tolist(), r.committed.tolist(), r.reopened.tolist()
+        pressure, working = r.pressure.tolist(), r.step.canvas.open.any(-1).tolist()
+        for row in (row for row, busy in enumerate(working) if busy):
+            where = [i for i, yes in enumerate(committed[row]) if yes]
+            again = tuple(i for i, yes in enumerate(reopened[row]) if yes)
+            self.commits[row].append(Commit(tuple(where), tuple(draft[row][i] for i in where), again))
+            self.pressures[row].append(pressure[row])

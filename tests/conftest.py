@@ -7,7 +7,7 @@ import torch
 from hypothesis import settings
 
 torch.set_num_threads(1)  # the tensors of tests are small, and other processes may share the cores
-settings.register_profile("redraft", derandomize=True, deadline=None, max_examples=60)
+settings.register_profile("redraft", derandomize=True, deadline=None, max_examples=40)
 settings.load_profile("redraft")
 
 

@@ -182,6 +182,18 @@ def test_concat_and_repeat(a: Automaton, b: Automaton) -> None:
     assert words(repeat(a, 0, 0)) == {()}
 
 
+def test_counted_gaps_between_literals_stay_small() -> None:
+    """As one regular expression `a.{3,30}b.{3,30}c` this takes the determinisation beyond any budget."""
+    gap = repeat(Automaton.build(0, lambda q, _: q + 1 if q < 1 else None, lambda q: q == 1, 4), 3, 30)
+    a, b, c = (Automaton.of_word((letter,), 4) for letter in range(3))
+    text = concat(a, gap, b, gap, c)
+    assert text.states < 1_500
+    for before, after in ((3, 30), (2, 20), (13, 3), (30, 31)):
+        word = [0, *[3] * before, 1, *[3] * after, 2]
+        assert text.accepts(word) == (3 <= before <= 30 and 3 <= after <= 30)
+    assert text.accepts([0, *[1] * 20, 2])
+
+
 @given(st.lists(st.binary(max_size=4).map(lambda b: bytes(x % 3 for x in b)), min_size=1, max_size=6))
 def test_phrase_sets(phrases: list[bytes]) -> None:
     contains, exactly = aho_corasick(phrases), of_words(phrases)

@@ -89,9 +89,13 @@ def test_greedy_is_the_most_probable_draft_each_step() -> None:
 def test_eight_samples_are_eight_single_runs(selection: Selection, revision: Uncertain | None) -> None:
     options = {"steps": 9, "selection": selection, "revision": revision, "temperature": 0.9}
     guides = [Keywords("storm", "dog"), Words(3, 9), 1.5 * Bias({"sea": 2.0}), Repetition()]
-    together = Chaos(small_vocabulary(whole_first=True), sharpness=1.0).write(guides, samples=8, seed=40, **options)
+    together = Chaos(small_vocabulary(whole_first=True), sharpness=1.0).write(
+        guides, samples=8, seed=40, **options
+    )
     for k, result in enumerate(together):
-        (alone,) = Chaos(small_vocabulary(whole_first=True), sharpness=1.0).write(guides, seed=40 + k, **options)
+        (alone,) = Chaos(small_vocabulary(whole_first=True), sharpness=1.0).write(
+            guides, seed=40 + k, **options
+        )
         assert (alone.text, alone.tokens, alone.steps, alone.trace) == (
             result.text,
             result.tokens,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -138,6 +139,15 @@ def test_explosions_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(regex_worker, "PATIENCE", 0.3)
     with pytest.raises(StateBudgetError, match="joined by `&`"):
         compile_regex("(?s).*a.{60}")
+
+
+def test_plain_counts_are_cheap() -> None:
+    began = time.perf_counter()
+    for pattern in ("(?s).{10,300}", "[a-z ]{1,80}x", r"\w{2,6}"):
+        assert (
+            compile_regex(pattern).accepts(b"abcdefghijk" if pattern[0] != "[" else b"abcx") or "w" in pattern
+        )
+    assert time.perf_counter() - began < 10
 
 
 def test_both_ways_of_compiling_agree() -> None:

@@ -15,6 +15,7 @@ from redraft.recipes.recipe import Recipe
 from redraft.recipes.report import evidence, mark
 
 if TYPE_CHECKING:
+    from redraft.denoiser.base import Denoiser
     from redraft.denoiser.guide import Verdict
     from redraft.denoiser.refine import Refinement
     from redraft.denoiser.result import Result
@@ -24,52 +25,40 @@ OPEN, HELD, NEW = "dim", "", "bold bright_white"
 _COLOURS = {"satisfied": "green", "violated": "red", "unknown": "yellow"}
 
 
-def write_live(recipe: Recipe, device: str, console: Console | None = None) -> list[Result]:
-    """Run a recipe with its drafts shown as they grow; they give way to the texts and one line a guide."""
-    from redraft.denoiser import load
+def write_live(recipe: Recipe, denoiser: Denoiser, console: Console, *, alone: bool) -> list[Result]:
+    """Run a recipe with its drafts shown as they grow; they give way to the texts and one line a guide.
 
-    console = console or Console(highlight=False)
-    with console.status(f"loading {recipe.model}"):
-        denoiser = load(recipe.model, device=device)
+    `alone`: there is no other text, so that neither seeds nor rules are needed to tell them apart.
+    """
     with Live(console=console, transient=True, auto_refresh=False, vertical_overflow="ellipsis") as live:
-        drafts = Drafts(denoiser.vocabulary, recipe.seed or 0, recipe.samples)
-        results = recipe.run(denoiser, on_step=lambda r: live.update(drafts.after(r), refresh=True))
+
+        def on_step(refinement: Refinement) -> None:
+            live.update(
+                draft_view(refinement, denoiser.vocabulary, None if alone else recipe.seed), refresh=True
+            )
+
+        results = recipe.run(denoiser, on_step=on_step)
     for result in results:
-        console.print(shown(result, alone=len(results) == 1))
+        console.print(shown(result, alone=alone))
     return results
 
 
-class Drafts:
-    """What the live view shows after each step: a row a text of the batch that is being written."""
-
-    def __init__(self, vocabulary: Vocabulary, seed: int, samples: int) -> None:
-        self.vocabulary, self.seed, self.samples = vocabulary, seed, samples
-        self.begun = 0  # texts of the batches that are finished
-        self._batch = 0
-
-    def after(self, refinement: Refinement) -> RenderableType:
-        """The view after one step."""
-        step = refinement.step
-        if step.index == 0:
-            self.begun += self._batch
-            self._batch = refinement.draft.shape[0]
-        draft = refinement.draft.tolist()
-        is_open, is_new = refinement.canvas.open.tolist(), refinement.committed.tolist()
-        rows = [
-            draft_text(
-                self.vocabulary,
-                tokens,
-                [OPEN if o else NEW if n else HELD for o, n in zip(*marks, strict=True)],
-            )
-            for tokens, *marks in zip(draft, is_open, is_new, strict=True)
-        ]
-        head = Text(f"step {step.index + 1} of {step.steps}", style="dim")
-        if self.samples == 1:
-            return Group(head, *rows)
-        table = Table.grid(padding=(0, 2))
-        for number, row in enumerate(rows, self.begun):
-            table.add_row(Text(str(self.seed + number), style="cyan"), row)
-        return Group(head, table)
+def draft_view(refinement: Refinement, vocabulary: Vocabulary, seed: int | None) -> RenderableType:
+    """The drafts after one step, a row a text, each with its seed where `seed` (the first row's) is given."""
+    is_open, is_new = refinement.canvas.open.tolist(), refinement.committed.tolist()
+    rows = [
+        draft_text(
+            vocabulary, tokens, [OPEN if o else NEW if n else HELD for o, n in zip(*marks, strict=True)]
+        )
+        for tokens, *marks in zip(refinement.draft.tolist(), is_open, is_new, strict=True)
+    ]
+    head = Text(f"step {refinement.step.index + 1} of {refinement.step.steps}", style="dim")
+    if seed is None:
+        return Group(head, *rows)
+    table = Table.grid(padding=(0, 2))
+    for number, row in enumerate(rows):
+        table.add_row(Text(str(seed + number), style="cyan"), row)
+    return Group(head, table)
 
 
 def draft_text(vocabulary: Vocabulary, tokens: Sequence[int], styles: Sequence[str]) -> Text:

@@ -18,7 +18,6 @@ from redraft.recipes.nearest import did_you_mean
 from redraft.recipes.shapes import STRICT, model, parameters
 
 OFF = "off"
-MAY_BE_OFF = ("top_k", "top_p", "min_p", "revision")
 POLICIES: dict[str, Mapping[str, type]] = {"selection": SELECTIONS, "revision": REVISIONS}
 
 
@@ -65,7 +64,8 @@ def checked(table: Mapping[str, Any]) -> dict[str, Any]:
 
 def complete(settings: Settings) -> dict[str, Any]:
     """All that settings say, "off" for what is None, so that no denoiser's own settings shine through."""
-    return checked(dict.fromkeys(MAY_BE_OFF, OFF) | settings.to_dict())
+    said = settings.to_dict()
+    return checked({name: said.get(name, OFF) for name in Settings.__dataclass_fields__})
 
 
 def over(own: Settings, table: Mapping[str, Any]) -> Settings:

@@ -1,10 +1,11 @@
-"""Run a recipe for the command: load, write, show."""
+"""Run a recipe for the command: load, write, show, a batch at a time."""
 
 from __future__ import annotations
 
 import json
 import secrets
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +15,10 @@ from redraft.recipes.recipe import Recipe
 from redraft.recipes.report import as_dict, plain_line
 
 if TYPE_CHECKING:
+    from redraft.denoiser.base import Denoiser
     from redraft.denoiser.result import Result
+
+BATCH = 16
 
 
 def perform(recipe: Recipe, *, device: str = "cpu", as_json: bool = False, save: str | None = None) -> int:
@@ -24,17 +28,18 @@ def perform(recipe: Recipe, *, device: str = "cpu", as_json: bool = False, save:
     drawn = recipe.seed is None
     if drawn:
         recipe = recipe.override(seed=secrets.randbits(31))
-    if not as_json and sys.stdout.isatty():
-        from redraft.recipes.live import write_live
-
-        results = write_live(recipe, device)
-    else:
-        results = recipe.run(device=device)
-        if drawn and not as_json:
+    live = not as_json and sys.stdout.isatty()
+    first: Result | None = None
+    for results in _live(recipe, device) if live else _batches(recipe, device):
+        if first is None and drawn and not (as_json or live):
             print(f"seed {recipe.seed}", file=sys.stderr)
-        (_print_json if as_json else _print_plain)(results, recipe)
-    if save is not None:
-        complete(results[0], recipe, recipe.samples).write(save)
+        if as_json:
+            _print_json(results, recipe)
+        elif not live:
+            _print_plain(results, begun=first is not None)
+        first = first or results[0]
+    if save is not None and first is not None:
+        complete(first, recipe, recipe.samples).write(save)
     return 0
 
 
@@ -44,6 +49,40 @@ def complete(result: Result, recipe: Recipe, samples: int = 1) -> Recipe:
     return replace(own, samples=samples)
 
 
+def parts(recipe: Recipe) -> Iterator[Recipe]:
+    """A recipe with a seed, cut into recipes of one batch each, so that texts are shown when they are done."""
+    seed = recipe.seed or 0
+    recipe.override(
+        seed=seed + recipe.samples - 1
+    )  # an impossible last seed is refused before the first text
+    for begun in range(0, recipe.samples, BATCH):
+        yield recipe.override(seed=seed + begun, samples=min(BATCH, recipe.samples - begun))
+
+
+def _batches(recipe: Recipe, device: str) -> Iterator[list[Result]]:
+    denoiser = _load(recipe, device)
+    for part in parts(recipe):
+        yield part.run(denoiser)
+
+
+def _live(recipe: Recipe, device: str) -> Iterator[list[Result]]:
+    from rich.console import Console
+
+    from redraft.recipes.live import write_live
+
+    console = Console(highlight=False)
+    with console.status(f"loading {recipe.model}"):
+        denoiser = _load(recipe, device)
+    for part in parts(recipe):
+        yield write_live(part, denoiser, console, alone=recipe.samples == 1)
+
+
+def _load(recipe: Recipe, device: str) -> Denoiser:
+    from redraft.denoiser import load
+
+    return load(recipe.model, device=device)
+
+
 def _print_json(results: list[Result], recipe: Recipe) -> None:
     ascii_only = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
     for result in results:
@@ -51,10 +90,10 @@ def _print_json(results: list[Result], recipe: Recipe) -> None:
         print(json.dumps(table, ensure_ascii=ascii_only, allow_nan=False), flush=True)
 
 
-def _print_plain(results: list[Result], recipe: Recipe) -> None:
+def _print_plain(results: list[Result], *, begun: bool) -> None:
     """The texts, a blank line between them; on standard error what did not come out as asked."""
     for number, result in enumerate(results):
-        print(("\n" if number else "") + result.text, flush=True)
+        print(("\n" if begun or number else "") + result.text, flush=True)
         for verdict in result.verdicts:
             if verdict.status != "satisfied":
                 print(f"seed {result.seed}: {plain_line(verdict, result.text)}", file=sys.stderr)

@@ -243,6 +243,19 @@ def test_what_the_denoiser_must_judge_is_refused_before_it_runs(
     assert err.count("\n") == 1
 
 
+def test_many_texts_come_a_batch_at_a_time(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    from redraft.recipes import writing
+
+    asked = ("write", "--pattern", "[a-z]{3,9}", "--samples", "5", "--seed", "8", "--steps", "3", "--json")
+    whole = [json.loads(line) for line in run(*asked)[1].splitlines()]
+    monkeypatch.setattr(writing, "BATCH", 2)
+    cut = [json.loads(line) for line in run(*asked)[1].splitlines()]
+    assert [(line["seed"], line["text"]) for line in cut] == [(line["seed"], line["text"]) for line in whole]
+    code, out, err = run("write", "--samples", "9", "--seed", str(2**63 - 5))
+    assert (code, out) == (2, "")
+    assert "use a number up to 9223372036854775807" in err
+
+
 # -- check ---------------------------------------------------------------------------------------------------
 
 RECIPE = """

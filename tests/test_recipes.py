@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as profile
 from hypothesis import strategies as st
 
+import redraft.denoiser
 from redraft.denoiser import (
     Confidence,
     Denoiser,
@@ -316,6 +318,18 @@ def test_a_results_recipe_writes_the_text_again(embedded: Denoiser) -> None:
         (again,) = complete_one.run(embedded)
         assert again.text == result.text
         assert again.tokens == result.tokens
+
+
+def test_the_page_on_recipes_tells_the_truth(
+    embedded: Denoiser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "recipes.md").read_text(encoding="utf-8")
+    for block in re.findall(r"```toml\n(.*?)```", page, re.DOTALL):
+        Recipe.parse(block if "version" in block else f"version = 1\n{block}")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(redraft.denoiser, "load", lambda *_, **__: embedded)
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(block, {})
 
 
 def references(value: Any) -> set[str]:

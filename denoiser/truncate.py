@@ -38,6 +38,7 @@ def truncate(
     for name, value in (("top_p", top_p), ("min_p", min_p)):
         if value is not None and not 0 < value <= 1:
             raise ValueError(f"{name} must be in (0, 1], got {value}")
+    top_p = None if top_p == 1 else top_p
     if top_k is None and top_p is None and min_p is None:
         return log_p
     flat = log_p.reshape(-1, log_p.shape[-1])

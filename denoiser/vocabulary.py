@@ -65,6 +65,11 @@ class Vocabulary:
 
     def encode(self, text: str) -> list[int]:
         """Token ids of `text`, specials off; raises `UnwritableTextError` where decoding would not give it back."""
+        lone = next((k for k, char in enumerate(text) if "\ud800" <= char <= "\udfff"), None)
+        if lone is not None:
+            raise UnwritableTextError(
+                f"character {lone} of the text is half a surrogate pair ({text[lone]!r}), which no text holds: drop it"
+            )
         ids = list(self._encoder(text))
         back = self.decode(ids)
         if back != text or any(self.token_bytes[token] is None for token in ids):

@@ -20,6 +20,7 @@ from redraft.denoiser.step import Prompt
 from redraft.denoiser.vocabulary import Vocabulary
 
 FORMAT = 1
+FILES = ("redraft.json", "config.json", "model.safetensors", "tokenizer.json")
 HOME = Path(__file__).resolve().parent.parent / "embedded"
 
 
@@ -66,6 +67,11 @@ def load_folder(
     folder: Path, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32
 ) -> Embedded:
     """Load a folder that holds config.json, model.safetensors, tokenizer.json and redraft.json."""
+    missing = [name for name in FILES if not (folder / name).is_file()]
+    if missing:
+        raise UnsupportedModelError(
+            f"{folder} lacks {', '.join(missing)}: install the package again, or make the folder with `redraft train`"
+        )
     card = json.loads((folder / "redraft.json").read_text(encoding="utf-8"))
     if card.get("format") != FORMAT:
         raise UnsupportedModelError(

@@ -29,8 +29,9 @@ class Encoder(nn.Module):
             )
         epsilon = float(config["layer_norm_eps"])
         self.max_positions = int(config["max_position_embeddings"])
-        self.tokens = nn.Embedding(size, width)
-        self.positions = nn.Embedding(self.max_positions, width)
+        # made from given tensors, they are not initialised: that would import a compiler only to fill a meta tensor
+        self.tokens = nn.Embedding.from_pretrained(torch.empty(size, width))
+        self.positions = nn.Embedding.from_pretrained(torch.empty(self.max_positions, width))
         self.norm = nn.LayerNorm(width, epsilon)
         layer = nn.TransformerEncoderLayer(
             width,

@@ -100,9 +100,8 @@ def token_words(vocabulary: Vocabulary) -> tuple[NDArray[np.bool_], NDArray[np.b
     space = np.zeros(len(vocabulary), dtype=bool)
     for token, raw in enumerate(vocabulary.token_bytes):
         pieces = re.split(r"\s+", (raw or b"\xff").decode(errors="replace"))
-        head[token], tail[token] = (
-            any(is_word(c) or c == "\ufffd" for c in piece) for piece in (pieces[0], pieces[-1])
-        )
+        ends = (pieces[0], pieces[-1])
+        head[token], tail[token] = (any(is_word(c) or c == "\ufffd" for c in piece) for piece in ends)
         space[token] = len(pieces) > 1
     return head, tail, space
 

@@ -76,6 +76,9 @@ def test_canvases_up_to_the_limit(denoiser: Denoiser) -> None:
 
 
 def test_other_models_are_named(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "redraft.json").write_text("{}")
+    with pytest.raises(UnsupportedModelError, match=r"lacks config.json, model.safetensors, tokenizer.json"):
+        load(tmp_path)
     with pytest.raises(UnsupportedModelError, match="neither 'embedded'"):
         load(tmp_path / "nothing")
     with pytest.raises(UnsupportedModelError, match="device 'warp'"):

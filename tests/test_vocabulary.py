@@ -114,6 +114,11 @@ def test_covering_names_the_tokens_of_a_span() -> None:
             assert own == list(range(own[0], own[-1] + 1))
 
 
+def test_half_a_surrogate_pair_is_no_text() -> None:
+    with pytest.raises(UnwritableTextError, match="character 2 of the text is half a surrogate pair"):
+        BYTES.encode("ab\ud83d")
+
+
 def test_the_tokenizer_is_left_alone() -> None:
     tokenizer = byte_level()
     before = tokenizer.to_str()

@@ -16,7 +16,6 @@ from judges import Fluency, distinct, repetition
 from redraft.denoiser import Confidence, EntropyBound, Random, Settings, load
 
 CHOICES = {
-    "random, 24 steps, T 1.0": Settings(24, Random(), 1.0),
     "random, 24 steps, T 0.8": Settings(24, Random(), 0.8),
     "random, 48 steps, T 0.8": Settings(48, Random(), 0.8),
     "random, 48 steps, T 0.6": Settings(48, Random(), 0.6),

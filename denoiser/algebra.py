@@ -141,7 +141,9 @@ class Scaled(SoftGuide):
         _soft(self.guide, "a scale")
         finite(self.scale, f"the scale of {self.guide}")
         if isinstance(self.guide, Scaled):
-            object.__setattr__(self, "scale", self.scale * self.guide.scale)
+            object.__setattr__(
+                self, "scale", finite(self.scale * self.guide.scale, f"the scale of {self.guide}")
+            )
             object.__setattr__(self, "guide", self.guide.guide)
 
     def room(self) -> int | None:

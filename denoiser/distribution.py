@@ -40,9 +40,7 @@ def _tempered(
         scores = logits if bias is None else logits + bias
         return scores - scores.amax(-1, keepdim=True)
     scaled = logits if settings.temperature == 1 else logits / settings.temperature
-    log_p = scaled.log_softmax(-1)
-    if bias is not None:
-        log_p = (log_p + bias).log_softmax(-1)
+    log_p = (scaled if bias is None else scaled + bias).log_softmax(-1)
     return truncate(
         log_p, open, top_k=settings.top_k, top_p=settings.top_p, min_p=settings.min_p, language=language
     )

@@ -13,6 +13,10 @@ class InvalidGuideError(RedraftError, ValueError):
     """A guide, a setting or a recipe has a value that cannot be meant."""
 
 
+class GuideError(RedraftError, RuntimeError):
+    """A guide's own code failed, or broke its contract, while it was bound, run or asked for a verdict."""
+
+
 class UnsatisfiableError(RedraftError, ValueError):
     """No text satisfies all hard guides on this canvas; raised at bind time, before any forward pass.
 

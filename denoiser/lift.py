@@ -54,13 +54,13 @@ class TokenTrie:
     def functions(self, language: Automaton) -> tuple[IntArray, NDArray[np.int32]]:
         """Each token's effect: ids [V] into distinct functions [F, Q] of states, f[q] = the state after q.
 
-        Function 0 is the identity (no bytes). Only distinct (function, byte class) pairs are composed:
-        O(nodes + F * Q).
+        -1 for a token without bytes; function 0 is the identity, which a real token can be as well. Only
+        distinct (function, byte class) pairs are composed: O(nodes + F * Q).
         """
         width = language.delta.shape[1]
         columns = np.ascontiguousarray(language.delta.T)
         store = _FunctionStore(np.arange(language.states, dtype=np.int32), columns)
-        effect = np.zeros(self.size, dtype=np.int64)
+        effect = np.full(self.size, -1, dtype=np.int64)
         above = np.zeros(1, dtype=np.int64)
         for (parent, byte), (token, node) in zip(self.levels, self.ends, strict=True):
             pair = above[parent] * width + language.classes[byte]
@@ -137,7 +137,7 @@ def lift(
     dead = least.states
     used, classes = np.unique(effect, return_inverse=True)
     delta = np.full((dead + 1, len(used)), dead, dtype=np.int32)
-    delta[:dead, used > 0] = functions[used[used > 0]].T
+    delta[:dead, used >= 0] = functions[used[used >= 0]].T
     accept = np.append(least.accept, False)
     lifted = Automaton(classes.reshape(-1).astype(np.int32), delta, least.run(prefix), accept).minimise()
     _LIFTED[name] = lifted

@@ -25,6 +25,8 @@ def load(
     """
     try:
         device = torch.device(device)
+        if device.type == "meta":
+            raise RuntimeError("it holds no numbers")
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
         raise UnsupportedModelError(f"device {str(device)!r} is not to be had here: {error}") from error

@@ -11,9 +11,9 @@ _LEADING_FLAGS = re.compile(r"\(\?[a-zA-Z]+\)")
 
 _GROUPS = {
     "(?=": ("lookahead", "combine two guides with `&` instead"),
-    "(?!": ("negative lookahead", "exclude with `& ~Regex(...)` instead"),
+    "(?!": ("negative lookahead", "exclude with `& ~Pattern(...)` instead"),
     "(?<=": ("lookbehind", "combine two guides with `&` instead"),
-    "(?<!": ("negative lookbehind", "exclude with `& ~Regex(...)` instead"),
+    "(?<!": ("negative lookbehind", "exclude with `& ~Pattern(...)` instead"),
     "(?P=": ("a backreference", "write the alternatives out with `|`"),
     "(?>": ("an atomic group", "use a plain group `(?:...)`"),
     "(?(": ("a conditional group", "write the alternatives out with `|`"),

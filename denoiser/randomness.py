@@ -18,8 +18,10 @@ class Randomness:
 
     def __init__(self, seeds: Sequence[int], device: torch.device | str = "cpu") -> None:
         for seed in seeds:
-            if not 0 <= seed < 2**63:
-                raise InvalidGuideError(f"seed {seed} is out of range: use 0 to 2**63 - 1")
+            if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
+                raise InvalidGuideError(
+                    f"seed {seed!r} is out of range: use a whole number from 0 to 2**63 - 1"
+                )
         self.seeds = tuple(seeds)
         self.device = torch.device(device)
         self._rows = [torch.Generator().manual_seed(seed) for seed in seeds]

@@ -12,7 +12,7 @@ from torch import Tensor
 from redraft.denoiser.base import Denoiser
 from redraft.denoiser.canvas import Canvas
 from redraft.denoiser.distribution import distributions
-from redraft.denoiser.exact import posterior
+from redraft.denoiser.exact import Posterior, posterior
 from redraft.denoiser.randomness import Randomness
 from redraft.denoiser.selection import Proposal
 from redraft.denoiser.settings import Settings
@@ -20,6 +20,7 @@ from redraft.denoiser.steering import Steering
 from redraft.denoiser.step import Prompt, Step
 
 SURE = 1.0 - 1e-9  # a posterior this near to 1 leaves no other token
+COLD = 0.5  # the lowest temperature at which a posterior says so
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def refine(
         uniform = random.uniform(length, 4)
         draft = beliefs.sample(uniform[..., :2]) if settings.temperature > 0 else beliefs.best()
         confidence = beliefs.confidence(draft)
-        forced = canvas.open & (confidence > SURE)
+        forced = canvas.open & _certain(beliefs, confidence, settings.temperature)
         free = canvas.open & ~forced
         quota = -(-free.sum(-1) // (settings.steps - index))
         chosen = settings.selection(Proposal(step, draft, confidence, free, quota, uniform[..., 2])) | forced
@@ -82,13 +83,27 @@ def refine(
             draft=draft,
             committed=chosen & canvas.open,
             reopened=reopened,
-            pressure=-beliefs.log_z,
+            pressure=_pressure(beliefs, draft, settings.temperature),
             denoiser_ms=1e3 * (thought - begin),
             guidance_ms=1e3 * (done - thought),
         )
         canvas = after
         if not bool(canvas.open.any()):
             return
+
+
+def _certain(beliefs: Posterior, confidence: Tensor, temperature: float) -> Tensor:
+    """bool [B, L]: positions that have one token left. Near temperature 0 every best token looks certain,
+    so there only those count that the language forces."""
+    return confidence > SURE if temperature >= COLD else beliefs.forced()[0]
+
+
+def _pressure(beliefs: Posterior, draft: Tensor, temperature: float) -> Tensor:
+    """[B] nats: -log Z; at temperature 0, where Z has no meaning, -log p(draft) / p(best draft without guides)."""
+    if temperature > 0:
+        return (-beliefs.log_z).clamp_min(0.0)
+    weight = beliefs.log_p.gather(-1, draft[..., None]).squeeze(-1)
+    return -torch.where(beliefs.open, weight.double().clamp_min(-1e4), 0.0).sum(-1)
 
 
 def _reopened(step: Step, after: Canvas, steering: Steering, settings: Settings, uniform: Tensor) -> Tensor:

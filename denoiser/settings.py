@@ -31,8 +31,10 @@ class Settings:
 
     def __post_init__(self) -> None:
         _whole("steps", self.steps, 1)
-        if not 0 <= self.temperature < float("inf"):
-            raise InvalidGuideError(f"temperature is {self.temperature}: use a finite number from 0 (greedy)")
+        if not (self.temperature == 0 or 0.01 <= self.temperature <= 100):
+            raise InvalidGuideError(
+                f"temperature is {self.temperature}: use 0 (greedy) or a number from 0.01 to 100"
+            )
         if self.top_k is not None:
             _whole("top_k", self.top_k, 1)
         for name in ("top_p", "min_p"):
@@ -78,8 +80,8 @@ class Settings:
 
 
 def _whole(name: str, value: int, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InvalidGuideError(f"{name} is {value!r}: use a whole number from {least}")
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 1_000_000:
+        raise InvalidGuideError(f"{name} is {value!r}: use a whole number from {least} to 1,000,000")
 
 
 def _policy(what: str, value: Any, known: Mapping[str, type[Policy]]) -> Policy:

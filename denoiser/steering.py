@@ -15,9 +15,9 @@ from torch import Tensor
 
 from redraft.denoiser.automaton import Automaton
 from redraft.denoiser.ending import with_eos
-from redraft.denoiser.errors import InvalidGuideError, UnsatisfiableError
+from redraft.denoiser.errors import GuideError, InvalidGuideError, RedraftError, UnsatisfiableError
 from redraft.denoiser.exact import Language
-from redraft.denoiser.guide import Bound, Guide, Verdict
+from redraft.denoiser.guide import Bound, Guide, HardGuide, Verdict
 from redraft.denoiser.lift import lift
 from redraft.denoiser.regex import UTF8
 from redraft.denoiser.step import Scene, Step
@@ -47,7 +47,7 @@ class Steering:
         """The guides' summed bias, broadcastable to [B, L, V], or None."""
         total: Tensor | None = None
         for bound in self.bound:
-            bias = self._timed(bound.guide, lambda b=bound: b.bias(step))  # type: ignore[misc]
+            bias = self._hook(bound, step, lambda b=bound: b.bias(step))  # type: ignore[misc]
             if bias is not None:
                 _check_bias(bound.guide, bias, step.logits)
                 total = bias if total is None else total + bias
@@ -55,7 +55,7 @@ class Steering:
 
     def anchors(self, step: Step, draft: Tensor, confidence: Tensor) -> Tensor | None:
         """bool [B, L]: drafted positions that some guide wants committed now, or None."""
-        return self._any(lambda b: b.anchors(step, draft, confidence), "anchors", step)
+        return self._any(lambda b: b.anchors(step, draft, confidence), "anchors", step, draft, confidence)
 
     def revise(self, step: Step) -> Tensor | None:
         """bool [B, L]: committed positions that some guide wants reopened, or None."""
@@ -63,16 +63,28 @@ class Steering:
 
     def check(self, text: str, tokens: Sequence[int]) -> list[Verdict]:
         """Every guide's verdict on a decoded text (and its tokens), in the order given."""
-        return [bound.check(text, tokens) for bound in self.bound]
+        return [self._verdict(bound, text, tokens) for bound in self.bound]
 
-    def _any(self, hook: Callable[[Bound], Tensor | None], name: str, step: Step) -> Tensor | None:
+    def _verdict(self, bound: Bound, text: str, tokens: Sequence[int]) -> Verdict:
+        verdict = self._timed(bound.guide, lambda: bound.check(text, tokens))
+        if not isinstance(verdict, Verdict) or verdict.status not in ("satisfied", "violated", "unknown"):
+            raise GuideError(f"{bound.guide}: check returned {verdict!r}: return self.verdict(...)")
+        return verdict
+
+    def _any(
+        self, hook: Callable[[Bound], Tensor | None], name: str, step: Step, *more: Tensor
+    ) -> Tensor | None:
         total: Tensor | None = None
         for bound in self.bound:
-            mark = self._timed(bound.guide, lambda b=bound: hook(b))  # type: ignore[misc]
+            mark = self._hook(bound, step, lambda b=bound: hook(b), *more)  # type: ignore[misc]
             if mark is not None:
-                if mark.dtype != torch.bool or mark.shape != step.canvas.open.shape:
+                if (
+                    not isinstance(mark, Tensor)
+                    or mark.dtype != torch.bool
+                    or mark.shape != step.canvas.open.shape
+                ):
                     raise InvalidGuideError(
-                        f"{bound.guide}: {name} returned {mark.dtype} {tuple(mark.shape)}, "
+                        f"{bound.guide}: {name} returned {_described(mark)}, "
                         f"not bool {tuple(step.canvas.open.shape)}"
                     )
                 total = mark if total is None else total | mark
@@ -82,11 +94,35 @@ class Steering:
         begin = time.perf_counter()
         try:
             return call()
+        except RedraftError:
+            raise
+        except Exception as error:
+            raise GuideError(f"{guide} failed: {type(error).__name__}: {error}") from error
         finally:
             self.seconds[str(guide)] += time.perf_counter() - begin
 
+    def _hook(self, bound: Bound, step: Step, call: Callable[[], T], *more: Tensor) -> T:
+        """Call a hook; what it was shown must be as it was afterwards."""
+        canvas = step.canvas
+        shown = (canvas.tokens, canvas.open, canvas.pinned, canvas.confidence, *more)
+        before = [tensor._version for tensor in shown]
+        answer = self._timed(bound.guide, call)
+        if [tensor._version for tensor in shown] != before:
+            raise GuideError(
+                f"{bound.guide} changed the canvas or the draft in place: return new tensors instead"
+            )
+        return answer
+
     def _intersect(self) -> Automaton:
-        named = [(str(b.guide), a) for b in self.bound if (a := b.language()) is not None]
+        named = []
+        for bound in self.bound:
+            language = bound.language()
+            if language is None and isinstance(bound.guide, HardGuide):
+                raise GuideError(f"{bound.guide} is guaranteed and its language is None: return an Automaton")
+            if language is not None:
+                if not isinstance(language, Automaton):
+                    raise GuideError(f"{bound.guide}: its language is {language!r}: return an Automaton")
+                named.append((str(bound.guide), language))
         size = len(self.scene.vocabulary)
         for name, automaton in named:
             if automaton.symbols != size:
@@ -192,7 +228,13 @@ def _check_hooks(bound: Bound) -> None:
             )
 
 
+def _described(value: object) -> str:
+    return f"{value.dtype} {tuple(value.shape)}" if isinstance(value, Tensor) else repr(value)[:60]
+
+
 def _check_bias(guide: Guide, bias: Tensor, logits: Tensor) -> None:
+    if not isinstance(bias, Tensor) or bias.requires_grad:
+        raise GuideError(f"{guide}: bias returned {_described(bias)}: return a detached tensor, or None")
     try:
         shape = torch.broadcast_shapes(bias.shape, logits.shape)  # type: ignore[no-untyped-call]
     except RuntimeError:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from redraft.denoiser import InvalidGuideError
 
+CEILING = 10_000  # more than any canvas holds
+
 
 def check_range(what: str, least: int, most: int | None, floor: int) -> None:
     """Raise `InvalidGuideError` unless floor <= least <= most (None: no upper end), all whole numbers."""
     for value in (least, most):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < floor):
-            raise InvalidGuideError(f"{what} is {value!r}: use a whole number from {floor}")
+        if value is not None and (
+            isinstance(value, bool) or not isinstance(value, int) or not floor <= value <= CEILING
+        ):
+            raise InvalidGuideError(f"{what} is {value!r}: use a whole number from {floor} to {CEILING:,}")
     if most is not None and least > most:
         raise InvalidGuideError(f"{what} runs from {least} to {most}: put the smaller number first")
 

@@ -146,7 +146,7 @@ class _BoundKeywords(Bound):
 
 
 def _alternatives(word: str | Iterable[str]) -> Alternatives:
-    if isinstance(word, str):
+    if isinstance(word, str) or not isinstance(word, Iterable):
         return (phrase(word, "a keyword"),)
     options = tuple(dict.fromkeys(phrase(option, "an alternative of a keyword") for option in word))
     if not options:

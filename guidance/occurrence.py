@@ -35,15 +35,17 @@ def cases(char: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(form for form in (char, char.lower(), char.upper()) if len(form) == 1))
 
 
+def same(piece: str, wanted: str) -> bool:
+    """Whether a piece of text is a phrase when case is ignored, character by character."""
+    return len(piece) == len(wanted) and all(a in cases(b) for a, b in zip(piece, wanted, strict=True))
+
+
 def find(text: str, wanted: str, *, whole: bool = True, exact_case: bool = False) -> list[Span]:
     """Every place where a phrase occurs in a text, from the left, overlaps included."""
     spans, size = [], len(wanted)
     for at in range(len(text) - size + 1):
         piece = text[at : at + size]
-        same = (
-            piece == wanted if exact_case else all(a in cases(b) for a, b in zip(piece, wanted, strict=True))
-        )
-        if not same:
+        if piece != wanted and (exact_case or not same(piece, wanted)):
             continue
         left = at > 0 and is_word(text[at - 1]) and is_word(wanted[0])
         right = at + size < len(text) and is_word(text[at + size]) and is_word(wanted[-1])

@@ -15,6 +15,7 @@ from redraft.guidance.occurrence import WORD_BYTES
 
 ABBREVIATIONS = ("Mr", "Mrs", "Ms", "Dr", "St", "Prof")
 ENDS = b".!?"
+DIGITS = b"0123456789"
 CLOSERS = b"\"')]"
 BLANKS = b" \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f"
 
@@ -43,11 +44,22 @@ class Sentences(HardGuide):
         check_range("the number of sentences", self.least, self.most, 1)
 
     def language(self, scene: Scene) -> Automaton:
+        """Texts in which every stop ends a sentence: no abbreviations, no letter right behind a stop.
+
+        Where a model wants more sentences than are allowed, stops that do not count are its way out
+        ("her own Mr.", "said.He"), so they are only in `outer`.
+        """
+        return self._automaton(scene, plain=True)
+
+    def outer(self, scene: Scene) -> Automaton:
+        return self._automaton(scene, plain=False)
+
+    def _automaton(self, scene: Scene, *, plain: bool) -> Automaton:
         cap = self.least if self.most is None else self.most + 1
         starts = {name[:cut].encode() for name in ABBREVIATIONS for cut in range(len(name) + 1)}
         whole = {name.encode() for name in ABBREVIATIONS}
 
-        def step(state: _State, byte: int) -> _State:
+        def step(state: _State, byte: int) -> _State | None:
             done, phase, word = state
             if byte in BLANKS:
                 return (
@@ -55,9 +67,13 @@ class Sentences(HardGuide):
                 )
             if byte in ENDS and phase != "blank":
                 stopped = not (byte == 0x2E and phase == "said" and word in whole)
+                if plain and not stopped:
+                    return None
                 return _State(done, "ended" if stopped else "said", b"")
             if byte in CLOSERS:
                 return _State(done, phase, b"")
+            if plain and phase == "ended" and byte not in DIGITS:
+                return None
             if byte not in WORD_BYTES and byte < 0x80:
                 return _State(done, "said" if phase == "ended" else phase, b"")
             grown = word + bytes([byte])
@@ -70,7 +86,8 @@ class Sentences(HardGuide):
             )
 
         letters = {letter for name in ABBREVIATIONS for letter in name.encode()}
-        classes = byte_classes(BLANKS, b".", ENDS, CLOSERS, WORD_BYTES, range(0x80), *({x} for x in letters))
+        groups = (BLANKS, b".", ENDS, CLOSERS, DIGITS, WORD_BYTES, range(0x80), *({x} for x in letters))
+        classes = byte_classes(*groups)
         language = Automaton.build(_State(0, "blank", b""), step, accepting, classes=classes)
         return lift(language, scene.vocabulary.token_bytes, scene.vocabulary.prefix)
 

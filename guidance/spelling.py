@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from redraft.denoiser import Automaton, Vocabulary
 from redraft.denoiser.errors import UnwritableTextError
-from redraft.guidance.occurrence import is_word
+from redraft.guidance.occurrence import is_word, same
 
 
 @dataclass(frozen=True)
@@ -108,4 +108,5 @@ def token_words(vocabulary: Vocabulary) -> tuple[NDArray[np.bool_], NDArray[np.b
 
 def _forms(phrase: str) -> list[str]:
     capital = phrase[:1].upper() + phrase[1:]
-    return list(dict.fromkeys((phrase, capital, phrase.upper())))
+    wanted = (phrase, capital, phrase.upper())
+    return [form for form in dict.fromkeys(wanted) if same(form, phrase)]

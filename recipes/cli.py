@@ -1,6 +1,6 @@
 """The command `redraft`: its entry point, and what each way to fail says and returns.
 
-Exit codes: 0 fine; 1 a hard guide is violated (check), or something is missing (doctor); 2 usage or an
+Exit codes: 0 fine; 1 a hard guide is violated, or something is missing (doctor); 2 usage or an
 invalid recipe; 3 unsatisfiable; 130 interrupted; 141 nobody reads the output any more.
 Everything is imported inside `run`, so that Ctrl-C leaves quietly from the first moment on.
 """

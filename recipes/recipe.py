@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -96,11 +97,17 @@ class Recipe:
 
     @classmethod
     def parse(cls, text: str) -> Recipe:
-        """The recipe of a TOML text; raises `InvalidRecipeError`, with line and column for bad TOML."""
+        """The recipe of a TOML text; raises `InvalidRecipeError`, with line and column for bad TOML.
+
+        A JSON object is read as well: a recipe, or what `redraft write --json` printed, whose recipe it holds.
+        """
         if len(text.encode(errors="replace")) > MOST_BYTES:
             raise InvalidRecipeError(f"the recipe is longer than {MOST_BYTES:,} bytes: recipes are short")
+        text = text.removeprefix("\ufeff")
         try:
-            return cls.from_dict(tomllib.loads(text.removeprefix("\ufeff")))
+            if text.lstrip().startswith("{"):
+                return cls.from_dict(_of_json(text))
+            return cls.from_dict(tomllib.loads(text))
         except tomllib.TOMLDecodeError as error:
             raise InvalidRecipeError(f"this is not TOML: {error}") from error
         except RecursionError as error:
@@ -221,3 +228,12 @@ def _guide(value: object, number: int) -> Guide:
         return guide_from_dict(value)
     except ValueError as error:
         raise InvalidRecipeError(f"guides[{number}]: {error}") from error
+
+
+def _of_json(text: str) -> Mapping[str, Any]:
+    try:
+        table = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InvalidRecipeError(f"this is not JSON: {error}") from error
+    inner = table.get("recipe")
+    return inner if isinstance(inner, dict) and "text" in table else table

@@ -22,9 +22,15 @@ BATCH = 16
 
 
 def perform(recipe: Recipe, *, device: str = "cpu", as_json: bool = False, save: str | None = None) -> int:
-    """Write the recipe's texts to standard output: live on a terminal, else plain text, or JSON lines."""
+    """Write the recipe's texts to standard output: live on a terminal, else plain text, or JSON lines.
+
+    The exit code: 1 where a text violates a hard guide after all (which is a bug, and is not hidden), else 0.
+    """
     if save is not None and not Path(save).absolute().parent.is_dir():
         raise InvalidRecipeError(f"--save-recipe is {save!r}: make its folder first")
+    if save is not None and (not save or Path(save).is_dir()):
+        raise InvalidRecipeError(f"--save-recipe is {save!r}: name a file")
+    sound = True
     drawn = recipe.seed is None
     if drawn:
         recipe = recipe.override(seed=secrets.randbits(31))
@@ -38,9 +44,10 @@ def perform(recipe: Recipe, *, device: str = "cpu", as_json: bool = False, save:
         elif not live:
             _print_plain(results, begun=first is not None)
         first = first or results[0]
+        sound = sound and all(result.satisfied for result in results)
     if save is not None and first is not None:
         complete(first, recipe, recipe.samples).write(save)
-    return 0
+    return 0 if sound else 1
 
 
 def complete(result: Result, recipe: Recipe, samples: int = 1) -> Recipe:

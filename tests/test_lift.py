@@ -84,3 +84,13 @@ def test_caching_and_shared_trie() -> None:
 def test_only_bytes_are_lifted() -> None:
     with pytest.raises(ValueError, match="language of bytes"):
         lift(Automaton.all(7), [b"a"])
+
+
+@pytest.mark.parametrize("language", [Automaton.all(), compile_regex("[a-z]*"), compile_regex("(?s:.)*")])
+def test_tokens_that_change_no_state_are_used(language: Automaton) -> None:
+    """A token may map every state to itself and is still text; a token without bytes never is."""
+    lifted = lift(language, [None, b"a", b"bc", b""])
+    for word in ([], [1], [2, 1], [1, 1, 2]):
+        assert lifted.accepts(word)
+    for word in ([0], [3], [1, 0], [3, 1]):
+        assert not lifted.accepts(word)

@@ -16,7 +16,11 @@ from redraft.denoiser.training.rows import CANVAS
 from redraft.denoiser.training.tokenizer import EOS, MASK, PAD, TextCodec
 
 FORMAT = 1
-DECODING: dict[str, Any] = {"steps": 24, "selection": "random", "temperature": 0.8, "top_p": 1.0}
+DECODING: dict[str, Any] = {
+    "steps": 32,
+    "selection": {"name": "confidence", "noise": 3.0},
+    "temperature": 0.7,
+}
 
 
 def export(

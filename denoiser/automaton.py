@@ -220,7 +220,8 @@ class Automaton:
             rows.append(row)
             if len(order) > limit:
                 raise StateBudgetError(
-                    f"more than {limit} states from {start!r}; bound what it counts", sizes=(limit,)
+                    f"the language needs more than {limit:,} states: ask for smaller numbers or fewer things",
+                    sizes=(limit,),
                 )
         accept = np.array([state is not None and bool(accepting(state)) for state in order])
         delta = np.array(rows, dtype=np.int32).reshape(len(order), len(symbols))

@@ -13,9 +13,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from redraft.denoiser.automaton import Automaton
+from redraft.denoiser.automaton import STATE_BUDGET, Automaton
 from redraft.denoiser.ending import with_eos
-from redraft.denoiser.errors import GuideError, InvalidGuideError, RedraftError, UnsatisfiableError
+from redraft.denoiser.errors import (
+    GuideError,
+    InvalidGuideError,
+    RedraftError,
+    StateBudgetError,
+    UnsatisfiableError,
+)
 from redraft.denoiser.exact import Language
 from redraft.denoiser.guide import Bound, Guide, HardGuide, Verdict
 from redraft.denoiser.lift import lift
@@ -94,6 +100,8 @@ class Steering:
         begin = time.perf_counter()
         try:
             return call()
+        except StateBudgetError as error:
+            raise StateBudgetError(f"{guide}: {error}", sizes=error.sizes) from error
         except RedraftError:
             raise
         except Exception as error:
@@ -136,6 +144,18 @@ class Steering:
 def joint_language(named: Sequence[tuple[str, Automaton]], scene: Scene) -> Automaton:
     """The language of canvases that all named languages allow; raises `UnsatisfiableError` where it is empty."""
     automata = [automaton for _, automaton in named]
+    try:
+        return _joint(automata, named, scene)
+    except StateBudgetError as error:
+        sizes = ", ".join(f"{name} {automaton.states:,}" for name, automaton in named)
+        raise StateBudgetError(
+            f"together the guides need more than {STATE_BUDGET:,} states (alone: {sizes}): "
+            "drop one, or ask for a narrower range or fewer words",
+            sizes=[automaton.states for automaton in automata],
+        ) from error
+
+
+def _joint(automata: Sequence[Automaton], named: Sequence[tuple[str, Automaton]], scene: Scene) -> Automaton:
     for base in writable(scene.vocabulary):
         language = _on_canvas(_meet([base, *automata]), scene)
         if _fits(language, scene.length):

@@ -21,3 +21,9 @@ def check_range(what: str, least: int, most: int | None, floor: int) -> None:
 def shown(least: int, most: int | None) -> str:
     """A range as people write it: 15-30, 15+ or 15."""
     return f"{least}+" if most is None else str(least) if least == most else f"{least}-{most}"
+
+
+def shorten(text: str, most: int = 72) -> str:
+    """A text as messages show it: long ones are cut in the middle."""
+    half = most // 2
+    return text if len(text) <= most else f"{text[:half]} ... {text[-half:]}"

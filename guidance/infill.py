@@ -13,7 +13,7 @@ from torch import Tensor
 from redraft.denoiser import Automaton, Bound, HardGuide, InvalidGuideError, Scene, Span, Step, Verdict
 from redraft.denoiser.lift import lift
 from redraft.denoiser.regex import compile_regex
-from redraft.guidance.counts import check_range
+from redraft.guidance.counts import check_range, shorten
 
 _PART = re.compile(
     r"\\(?P<plain>[\\_\[])|(?P<any>_{3,})|\[\[(?P<least>\d+)(?:-(?P<most>\d+))?\]\]|\[\[(?P<wrong>[^\]]*)\]\]"
@@ -151,7 +151,7 @@ class Infill(HardGuide):
         return self.verdict(True, None, tuple(Span(s.start, s.end, text[s.start : s.end]) for s in filled))
 
     def __str__(self) -> str:
-        return f"Infill({self.template!r})"
+        return f"Infill({shorten(self.template)!r})"
 
 
 class _BoundInfill(Bound):

@@ -13,6 +13,7 @@ from torch import Tensor
 from redraft.denoiser import Automaton, Bound, HardGuide, InvalidGuideError, Scene, Span, Step, Verdict
 from redraft.denoiser.errors import UnwritableTextError
 from redraft.denoiser.lift import lift
+from redraft.guidance.counts import shorten
 from redraft.guidance.occurrence import find, occurs, phrase
 from redraft.guidance.spelling import spelled_language, spellings
 
@@ -110,7 +111,8 @@ class Keywords(HardGuide):
         )
 
     def __str__(self) -> str:
-        shown = ", ".join(repr("|".join(group)) for group in self.groups)
+        listed = [repr(shorten("|".join(group))) for group in self.groups]
+        shown = ", ".join(listed[:8]) + (f", ... {len(listed)} in all" if len(listed) > 8 else "")
         return (
             f"Keywords({shown})" if self.at_least is None else f"Keywords({shown}, at_least={self.at_least})"
         )

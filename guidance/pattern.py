@@ -10,6 +10,7 @@ import regex
 from redraft.denoiser import Automaton, HardGuide, InvalidGuideError, Scene, Verdict
 from redraft.denoiser.lift import lift
 from redraft.denoiser.regex import compile_regex
+from redraft.guidance.counts import shorten
 
 
 @dataclass(frozen=True)
@@ -38,4 +39,4 @@ class Pattern(HardGuide):
             return self.verdict("unknown", note=f"Python's regex cannot read the pattern: {error}")
 
     def __str__(self) -> str:
-        return f"Pattern({self.pattern!r})"
+        return f"Pattern({shorten(self.pattern)!r})"

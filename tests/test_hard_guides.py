@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from toys import small_vocabulary
 
 from redraft.denoiser import Automaton, HardGuide, InvalidGuideError, Scene, UnsatisfiableError
+from redraft.denoiser.errors import StateBudgetError
 from redraft.denoiser.steering import Steering
 from redraft.guidance import Forbid, Infill, Keywords, Pattern, Sentences, Tokens, Words
 from redraft.guidance.occurrence import find, occurs
@@ -265,3 +266,13 @@ def eval_free_copy(guide: HardGuide) -> HardGuide:
 def test_hard_guides_have_no_strength() -> None:
     with pytest.raises(TypeError, match="guaranteed and has no strength"):
         2.0 * Keywords("storm")  # type: ignore[operator]
+
+
+def test_too_many_states_name_the_guides_and_their_sizes() -> None:
+    many = Keywords(*(f"k{k}" for k in range(18)))
+    with pytest.raises(StateBudgetError, match=r"^Keywords\('k0'.* 18 in all\): .*more than 50000"):
+        Steering([many], SCENE)
+    with pytest.raises(
+        StateBudgetError, match=r"together .*\(alone: Keywords.* [\d,]+, Words\(1-400\) [\d,]+\)"
+    ):
+        Steering([Keywords(*"abcdefgh"), Words(1, 400)], SCENE)

@@ -188,6 +188,15 @@ def test_every_draft_completes_the_canvas() -> None:
         assert (r.pressure >= -1e-6).all()
 
 
+@pytest.mark.parametrize("temperature", [0.0, 0.01, 0.1])
+def test_a_cold_run_takes_its_steps(temperature: float) -> None:
+    """Near temperature 0 every best token looks certain; that must not commit the whole canvas at once."""
+    denoiser = Chaos(small_vocabulary(whole_first=True, eos=False))
+    (result,) = denoiser.write(seed=1, steps=8, temperature=temperature)
+    assert result.steps == 8
+    assert all(pressure >= 0 for pressure in result.pressure)
+
+
 def test_a_run_can_be_stopped() -> None:
     denoiser = Chaos(small_vocabulary())
     steering = Steering([], Scene(denoiser.vocabulary, denoiser.device, 1, 24, 12))

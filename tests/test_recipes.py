@@ -365,3 +365,14 @@ def test_a_recipe_takes_tables_and_guides_alike() -> None:
     assert Recipe(guides=tuple(mixed)).guides == tuple(mixed)
     with pytest.raises(InvalidGuideError):
         Recipe(guides=("words",))  # type: ignore[arg-type]
+
+
+def test_json_is_read_as_well() -> None:
+    """A recipe as a JSON object, and what `redraft write --json` printed, whose recipe is inside."""
+    recipe = Recipe(seed=3, samples=1, guides=(Keywords("storm"), 2.0 * Repetition()))
+    assert Recipe.parse(json.dumps(recipe.to_dict())) == recipe
+    assert Recipe.parse(json.dumps({"text": "A storm.", "seed": 3, "recipe": recipe.to_dict()})) == recipe
+    with pytest.raises(InvalidRecipeError, match="this is not JSON: .*line 1 column 2"):
+        Recipe.parse("{storm}")
+    with pytest.raises(InvalidRecipeError, match="unknown key"):
+        Recipe.parse('{"keywrods": 1}')

@@ -30,8 +30,8 @@ class Encoder(nn.Module):
         epsilon = float(config["layer_norm_eps"])
         self.max_positions = int(config["max_position_embeddings"])
         # made from given tensors, they are not initialised: that would import a compiler only to fill a meta tensor
-        self.tokens = nn.Embedding.from_pretrained(torch.empty(size, width))
-        self.positions = nn.Embedding.from_pretrained(torch.empty(self.max_positions, width))
+        self.tokens = nn.Embedding.from_pretrained(torch.empty(size, width))  # type: ignore[no-untyped-call]
+        self.positions = nn.Embedding.from_pretrained(torch.empty(self.max_positions, width))  # type: ignore[no-untyped-call]
         self.norm = nn.LayerNorm(width, epsilon)
         layer = nn.TransformerEncoderLayer(
             width,

@@ -372,7 +372,7 @@ def test_json_is_read_as_well() -> None:
     recipe = Recipe(seed=3, samples=1, guides=(Keywords("storm"), 2.0 * Repetition()))
     assert Recipe.parse(json.dumps(recipe.to_dict())) == recipe
     assert Recipe.parse(json.dumps({"text": "A storm.", "seed": 3, "recipe": recipe.to_dict()})) == recipe
-    with pytest.raises(InvalidRecipeError, match="this is not JSON: .*line 1 column 2"):
+    with pytest.raises(InvalidRecipeError, match=r"this is not JSON: .*line 1 column 2"):
         Recipe.parse("{storm}")
     with pytest.raises(InvalidRecipeError, match="unknown key"):
         Recipe.parse('{"keywrods": 1}')

@@ -57,10 +57,12 @@ def _explain(error: Exception) -> int:
         if isinstance(error, CLICK_ERROR):
             error.show()  # type: ignore[attr-defined]
             return INVALID
-        from redraft.denoiser.errors import RedraftError, UnsatisfiableError
+        from redraft.denoiser.errors import GuideError, RedraftError, UnsatisfiableError
         from redraft.recipes.blame import blame
     except Exception as broken:  # a library that is missing or does not load; nothing else can have worked
         return _say(f"Redraft does not load: {type(broken).__name__}: {broken}", broken)
+    if isinstance(error, GuideError) and isinstance(error.__cause__, Exception):
+        return _say(blame(error.__cause__), error)
     if isinstance(error, RedraftError):
         return _say(str(error), error, UNSATISFIABLE if isinstance(error, UnsatisfiableError) else INVALID)
     if isinstance(error, OSError) and error.filename:

@@ -121,7 +121,7 @@ def test_state_budget_names_both_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
         modulo(29) & modulo(31)
     assert caught.value.sizes == (29, 31)
     assert isinstance(caught.value, RedraftError | ValueError)
-    with pytest.raises(StateBudgetError, match="bound what it counts"):
+    with pytest.raises(StateBudgetError, match="more than 500 states: ask for smaller numbers"):
         Automaton.build(0, lambda q, _: q + 1, lambda q: q > 3, alphabet=1)
 
 

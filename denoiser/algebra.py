@@ -12,7 +12,7 @@ from torch import Tensor
 
 from redraft.denoiser.automaton import Automaton
 from redraft.denoiser.errors import InvalidGuideError
-from redraft.denoiser.guide import Bound, HardGuide, SoftGuide, Status, Strength, Verdict, finite
+from redraft.denoiser.guide import Bound, HardGuide, SoftGuide, Status, Verdict, finite
 from redraft.denoiser.step import Scene, Step
 
 
@@ -259,7 +259,6 @@ def _wrapped(guide: HardGuide) -> str:
     return f"({guide})" if isinstance(guide, _Compound) else str(guide)
 
 
-def _soft(guide: object, what: str) -> Strength:
+def _soft(guide: object, what: str) -> None:
     if not isinstance(guide, SoftGuide):
         raise InvalidGuideError(f"{what} needs a soft guide, and {guide} is guaranteed: use it as it is")
-    return guide.strength

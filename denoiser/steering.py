@@ -6,7 +6,7 @@ import inspect
 import itertools
 import time
 from collections.abc import Callable, Sequence
-from functools import lru_cache, reduce
+from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from redraft.denoiser.automaton import STATE_BUDGET, Automaton
+from redraft.denoiser.cache import cached
 from redraft.denoiser.ending import with_eos
 from redraft.denoiser.errors import (
     GuideError,
@@ -30,6 +31,9 @@ from redraft.denoiser.step import Scene, Step
 from redraft.denoiser.vocabulary import Vocabulary
 
 T = TypeVar("T")
+
+#: Guides of which every set is tried when the smallest that conflicts is looked for; larger ones by elimination.
+_TOGETHER = 3
 
 
 class Steering:
@@ -144,8 +148,9 @@ class Steering:
 def joint_language(named: Sequence[tuple[str, Automaton]], scene: Scene) -> Automaton:
     """The language of canvases that all named languages allow; raises `UnsatisfiableError` where it is empty."""
     automata = [automaton for _, automaton in named]
+    keys = tuple(sorted({automaton.key for automaton in automata}))
     try:
-        return _joint(automata, named, scene)
+        return cached("joint", (scene.vocabulary.key, scene.length, keys), lambda: _joint(named, scene))
     except StateBudgetError as error:
         sizes = ", ".join(f"{name} {automaton.states:,}" for name, automaton in named)
         raise StateBudgetError(
@@ -155,11 +160,12 @@ def joint_language(named: Sequence[tuple[str, Automaton]], scene: Scene) -> Auto
         ) from error
 
 
-def _joint(automata: Sequence[Automaton], named: Sequence[tuple[str, Automaton]], scene: Scene) -> Automaton:
+def _joint(named: Sequence[tuple[str, Automaton]], scene: Scene) -> Automaton:
+    automata = [automaton for _, automaton in named]
     for base in writable(scene.vocabulary):
-        language = _on_canvas(_meet([base, *automata]), scene)
+        language = _on_canvas(_meet([base, *automata], scene.length - scene.ending), scene)
         if _fits(language, scene.length):
-            return language
+            return language.within(scene.length)
     conflict = _smallest_conflict(automata, scene)
     names = [named[k][0] for k in conflict]
     least = _meet([base, *(automata[k] for k in conflict)]).shortest()
@@ -195,17 +201,30 @@ def _on_canvas(text: Automaton, scene: Scene) -> Automaton:
     return with_eos(text, vocabulary.eos_id, vocabulary.pad_id)
 
 
-def _meet(automata: Sequence[Automaton]) -> Automaton:
-    ordered = sorted(automata, key=lambda a: a.states)
-    return reduce(lambda a, b: (a & b).minimise(), ordered)
+def _meet(automata: Sequence[Automaton], length: int | None = None) -> Automaton:
+    """The intersection, the smallest first; `length` cuts on the way what no text of so many tokens can use."""
+    first, *rest = sorted((a.minimise() for a in automata), key=lambda a: a.states)
+    for other in rest:
+        first = first & other
+        first = first if length is None else first.within(length)
+    return first
 
 
 def _fits(language: Automaton, length: int) -> bool:
     """Whether the language has a word of exactly `length` symbols."""
-    here = np.array([language.start])
+    least = language.minimise()
+    shortest = least.shortest()
+    if shortest is None or shortest > length:
+        return False
+    if least.accept[least.delta[least.accept]].any(1).all():
+        return True  # what is accepted can be gone on with, as padding does
+    here = np.zeros(least.states, dtype=bool)
+    here[least.start] = True
     for _ in range(length):
-        here = np.unique(language.delta[here])
-    return bool(language.accept[here].any())
+        following = np.zeros_like(here)
+        following[least.delta[here]] = True
+        here = following
+    return bool(least.accept[here].any())
 
 
 def _smallest_conflict(automata: Sequence[Automaton], scene: Scene) -> list[int]:
@@ -213,10 +232,11 @@ def _smallest_conflict(automata: Sequence[Automaton], scene: Scene) -> list[int]
     base = writable(scene.vocabulary)[-1]
 
     def impossible(subset: Sequence[int]) -> bool:
-        return not _fits(_on_canvas(_meet([base, *(automata[k] for k in subset)]), scene), scene.length)
+        met = _meet([base, *(automata[k] for k in subset)], scene.length - scene.ending)
+        return not _fits(_on_canvas(met, scene), scene.length)
 
     everything = range(len(automata))
-    for size in (1, 2):
+    for size in range(1, min(len(automata), _TOGETHER) + 1):
         for subset in itertools.combinations(everything, size):
             if impossible(subset):
                 return list(subset)

@@ -146,8 +146,10 @@ def _wrong_in_sequence(
         return here  # type: ignore[no-any-return]
     if isinstance(value, (str, bytes)):
         return (_RIGHT, here[1]) if loose and args == (type(value),) else here
-    if not isinstance(value, (tuple, list, set, frozenset)):
-        return _RIGHT, here[1]
+    if isinstance(value, Mapping):
+        return here  # type: ignore[no-any-return]
+    if not isinstance(value, Collection):
+        return _RIGHT, here[1]  # a generator is used up by looking at it
     fixed = origin is tuple and args and ... not in args
     if fixed and len(value) != len(args):
         return here  # type: ignore[no-any-return]

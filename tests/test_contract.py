@@ -12,7 +12,7 @@ from redraft.denoiser.guide import Guide
 from redraft.denoiser.testing import Bench, ToyDenoiser, check_guide, parametrize_with_checks
 from redraft.guidance import Bias, Forbid, Infill, Keywords, Words
 from redraft.recipes import discover
-from redraft.recipes.testing import RECIPE_CHECKS
+from redraft.recipes.guide_checks import RECIPE_CHECKS
 
 OWN = sorted(name for name, entry in discover().entries.items() if entry.origin.split()[0] == "redraft")
 BENCH = Bench(texts=("The storm sat by the sea.", "  Old\r\ndog! ", "straße — 3.5"), examples=25, samples=16)

@@ -31,7 +31,7 @@ def check_guide(
     """Hold a guide against its contract; one result a check, in order.
 
     `expected_failures` maps names of checks that may fail to the reason; `bench` brings another vocabulary,
-    length or texts; `more` are further checks, such as `redraft.recipes.testing.RECIPE_CHECKS`.
+    length or texts; `more` are further checks, such as `redraft.recipes.guide_checks.RECIPE_CHECKS`.
     Raises `ContractError` naming each failed check with its reason and remedy, unless `raises` is false.
     """
     return examine(guide, expected_failures, bench, more).report(raises=raises)

@@ -147,7 +147,7 @@ class Scaled(SoftGuide):
             object.__setattr__(self, "guide", self.guide.guide)
 
     def room(self) -> int | None:
-        return self.guide.room()
+        return self.guide.room() if self.scale else None
 
     def bind(self, scene: Scene) -> Bound:
         return _BoundScaled(self, scene, self.guide.bind(scene))

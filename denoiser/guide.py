@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from torch import Tensor
 
 from redraft.denoiser.automaton import Automaton
+from redraft.denoiser.checked import Checked
 from redraft.denoiser.errors import InvalidGuideError
 from redraft.denoiser.step import Scene, Step
 
@@ -43,11 +44,12 @@ class Verdict:
     note: str = ""
 
 
-class Guide(ABC):
+class Guide(Checked, ABC):
     """A description of what is wanted: a frozen dataclass, hashable, with plain values in its fields.
 
     `name` is what recipes call it. `bind(scene)` raises every error that can be known early; `check(text)`
     judges a decoded text without the guide's own automaton or bias, so that it can catch them out.
+    Field values of other types than their annotations are refused when a guide is made (see `Checked`).
     """
 
     name: ClassVar[str]

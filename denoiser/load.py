@@ -39,13 +39,31 @@ def load(
         from redraft.denoiser.models.embedded import load_folder
 
         return load_folder(folder, device, dtype)
-    return _masked_lm(str(model), device, dtype, trust_remote_code)
+    options = {"device": device, "dtype": dtype, "trust_remote_code": trust_remote_code}
+    return _from_plugin(str(model), options) or _masked_lm(str(model), device, dtype, trust_remote_code)
+
+
+def _from_plugin(name: str, options: dict[str, Any]) -> Denoiser | None:
+    """The denoiser that another distribution's adapter makes of a model, None where none serves it."""
+    from redraft.denoiser.discovery import adapter_for, adapters
+
+    if not adapters().entries:
+        return None
+    from transformers import PretrainedConfig
+
+    try:
+        config = PretrainedConfig.get_config_dict(name)[0]
+    except (OSError, ValueError):
+        return None  # the same question fails again, with the full message
+    plugin = adapter_for(name, config)
+    return None if plugin is None else plugin.value.from_pretrained(name, **options)
 
 
 def _masked_lm(name: str, device: torch.device, dtype: torch.dtype, trust: bool) -> Denoiser:
     from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer
     from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
+    from redraft.denoiser.discovery import failed_adapters
     from redraft.denoiser.models.masked_lm import MaskedLM
     from redraft.denoiser.vocabulary import Vocabulary
 
@@ -63,7 +81,7 @@ def _masked_lm(name: str, device: torch.device, dtype: torch.dtype, trust: bool)
     if kind not in MODEL_FOR_MASKED_LM_MAPPING_NAMES or causal:
         raise UnsupportedModelError(
             f"{name!r} is a {kind!r} model ({', '.join(heads) or 'no architecture named'}), which Redraft has no "
-            "adapter for: use 'embedded', a folder of `redraft train`, or a masked language model "
+            f"adapter for{failed_adapters()}: use 'embedded', a folder of `redraft train`, or a masked language model "
             f"({', '.join(sorted(MODEL_FOR_MASKED_LM_MAPPING_NAMES)[:8])}, ...)"
         )
     tokenizer: Any = AutoTokenizer.from_pretrained(name, trust_remote_code=trust)

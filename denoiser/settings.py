@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeVar, cast
 
+from redraft.denoiser.checked import Checked
 from redraft.denoiser.errors import InvalidGuideError
 from redraft.denoiser.revision import REVISIONS, Revision
 from redraft.denoiser.selection import SELECTIONS, Random, Selection
@@ -14,7 +15,7 @@ Policy = TypeVar("Policy")
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(Checked):
     """Steps, order and sampling of a run; a denoiser brings its own defaults.
 
     steps >= 1: most forward passes a text may take; temperature >= 0 (0: greedy, the most probable joint

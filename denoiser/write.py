@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from redraft.denoiser.base import Denoiser
 from redraft.denoiser.canvas import Canvas
+from redraft.denoiser.checked import check
 from redraft.denoiser.errors import InvalidGuideError, UnsatisfiableError
 from redraft.denoiser.guide import Guide
 from redraft.denoiser.randomness import Randomness
@@ -40,14 +41,20 @@ def write(
     `top_p`, `min_p` and `revision` change single ones. `on_step` sees every `Refinement`.
     Raises `UnsatisfiableError`, `InvalidGuideError` or `UnwritableTextError` before any forward pass.
     """
-    guides = (guides,) if isinstance(guides, Guide) else tuple(guides)
-    for guide in guides:
-        if not isinstance(guide, Guide):
-            raise InvalidGuideError(f"{guide!r} is no guide: pass objects such as Keywords('storm')")
+    guides = _listed(guides)
     unknown = set(changes) - set(Settings.__dataclass_fields__)
     if unknown:
         raise TypeError(f"write() has no option {', '.join(sorted(unknown))}")
-    settings = (settings or denoiser.settings).override(**changes)
+    for what, value, hint in (
+        ("prompt", prompt, str),
+        ("seed", seed, int | None),
+        ("condition", condition, Mapping[str, str] | None),
+        ("settings", settings, Settings | None),
+    ):
+        check(what, value, hint)
+    if on_step is not None and not callable(on_step):
+        raise InvalidGuideError(f"on_step is {on_step!r}: use a function of a Refinement")
+    settings = (denoiser.settings if settings is None else settings).override(**changes)
     for name, value, most in (("samples", samples, 1_000_000), ("batch_size", batch_size, 4096)):
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
             raise InvalidGuideError(f"{name} is {value!r}: use a whole number from 1 to {most}")
@@ -66,6 +73,18 @@ def write(
             steering = _bind(denoiser, guides, prompt, len(seeds), length, limit, settings)
         results += _run(denoiser, steering, guides, prompt, seeds, condition, settings, on_step)
     return results
+
+
+def _listed(guides: Guide | Sequence[Guide]) -> tuple[Guide, ...]:
+    if isinstance(guides, Guide):
+        return (guides,)
+    if isinstance(guides, (str, Mapping)) or not isinstance(guides, Iterable):
+        raise InvalidGuideError(f"guides is {guides!r}: pass a list of objects such as Keywords('storm')")
+    listed = tuple(guides)
+    for guide in listed:
+        if not isinstance(guide, Guide):
+            raise InvalidGuideError(f"{guide!r} is no guide: pass objects such as Keywords('storm')")
+    return listed
 
 
 def _bind(

@@ -132,7 +132,8 @@ def _trie(
         for node in grow(children, 1, text, exact_case):
             (ends_word if whole and is_word(text[-1]) else ends_free).add(node)
         if not bounded:
-            children[0] |= {byte: children[1][byte] for form in cases(text[0]) for byte in form.encode()[:1]}
+            forms = (text[0],) if exact_case else cases(text[0])
+            children[0] |= {byte: children[1][byte] for form in forms for byte in form.encode()[:1]}
     return children, ends_word, ends_free
 
 

@@ -8,6 +8,20 @@ from hypothesis import strategies as st
 
 from redraft.denoiser import SoftGuide
 from redraft.denoiser.guide import Guide, HardGuide
+from redraft.guidance import (
+    Bias,
+    Forbid,
+    Infill,
+    Keywords,
+    Pattern,
+    Repetition,
+    Sentences,
+    Sentiment,
+    Style,
+    Tokens,
+    Words,
+    during,
+)
 from redraft.recipes import Recipe, discover
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -91,6 +105,26 @@ soft = st.recursive(
     max_leaves=3,
 )
 COMPOUND = {"all": hard, "any": hard, "not": hard, "scaled": soft, "during": soft}
+
+# Of every registered guide at least one instance, which `test_contract.py` holds against the contract.
+EXAMPLES: dict[str, list[Guide]] = {
+    "all": [Keywords("storm") & Words(1, 6)],
+    "any": [Words(2, 3) | ~Keywords("sea", "dog")],
+    "bias": [Bias({"sea": 2.0, "old sea": -1.5})],
+    "during": [during(0.25, 0.5, Bias({"sea": 1.0}))],
+    "forbid": [Forbid("storm", "é", regexes=["[0-9]"]), Forbid("a", whole=False, exact_case=True)],
+    "infill": [Infill("The ___ sat [[2-3]]."), Infill("___é", anchor="free")],
+    "keywords": [Keywords("storm", ("ship", "ships")), Keywords("sea", "dog", at_least=1, whole=False)],
+    "not": [~Keywords("storm")],
+    "pattern": [Pattern(r"(?i)the [\p{L} ]+\.")],
+    "repetition": [Repetition(1.5)],
+    "scaled": [2.0 * Repetition(), -0.5 * during(0, 0.5, Bias({"sea": 1.0}))],
+    "sentences": [Sentences(1, 2)],
+    "sentiment": [Sentiment("positive")],
+    "style": [Style("old-fashioned")],
+    "tokens": [Tokens(3, 9)],
+    "words": [Words(2, 5), Words(0)],
+}
 
 policies: dict[str, st.SearchStrategy[Any]] = {
     "selection": st.sampled_from(("random", "margin", "left-to-right", "confidence", "entropy-bound"))

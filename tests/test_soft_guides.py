@@ -364,7 +364,7 @@ def test_checks_hold_for_any_text(text: str) -> None:
     [
         (lambda: Sentiment("postive"), "did you mean 'positive'"),
         (lambda: Sentiment(""), "use one of positive, negative"),
-        (lambda: Sentiment(cast(Any, None)), "use one of positive"),
+        (lambda: Sentiment(cast(Any, None)), "tone is None: use a string"),
         (lambda: Style("Formal"), "did you mean 'formal'"),
         (lambda: Style("oldfashioned"), "did you mean 'old-fashioned'"),
         (lambda: Style("zzz"), "use one of formal, casual, old-fashioned, plain"),

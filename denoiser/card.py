@@ -37,7 +37,7 @@ def marked(text: str, spans: Sequence[Span], *, style: str = "") -> str:
     return "".join(parts) + escaped(text[at:])
 
 
-def curve(values: Sequence[float], *, width: int = 640, height: int = 170) -> str:
+def curve(values: Sequence[float], *, width: int = 440, height: int = 150) -> str:
     """The pressure of each step as an inline SVG line, in the colour of the text around it."""
     finite = [value if math.isfinite(value) else 0.0 for value in values]
     if not finite:
@@ -58,7 +58,7 @@ def curve(values: Sequence[float], *, width: int = 640, height: int = 170) -> st
     said = f"pressure by step: from {finite[0]:.2f} to {finite[-1]:.2f} nats, at most {max(finite):.2f}"
     return (
         f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{said}" width="100%" '
-        f'style="max-width:{width}px" fill="currentColor" font-size="12" font-family="sans-serif">'
+        f'style="max-width:36em" fill="currentColor" font-size="12.5" font-family="sans-serif">'
         f'<path d="M{left} {above}V{base}H{width - right}" fill="none" stroke="currentColor" opacity=".4"/>'
         f'<polyline points="{line}" fill="none" stroke="currentColor" stroke-width="2"/>{dots}'
         f'<text x="{left - 8}" y="{above + 5}" text-anchor="end">{_short(top)}</text>'
@@ -104,10 +104,11 @@ def _row(verdict: Verdict) -> str:
     colour = _COLOURS[verdict.status]
     score = "" if verdict.score is None else f"score {verdict.score:.2f}"
     about = "; ".join(part for part in (verdict.note, score) if part)
-    cell = '<td style="padding:.1em .8em .1em 0;text-align:left;overflow-wrap:anywhere">'
+    pad = "padding:.1em .8em .1em 0;text-align:left;vertical-align:baseline"
+    cell = f'<td style="{pad};overflow-wrap:anywhere">'
     return (
-        f'<tr><td style="padding:.1em .8em .1em 0;color:{colour}" title="{verdict.status}">'
-        f"{MARKS[verdict.status]}</td>{cell}{escaped(verdict.strength)}</td>"
+        f'<tr><td style="{pad};color:{colour}" title="{verdict.status}">{MARKS[verdict.status]}</td>'
+        f'<td style="{pad};white-space:nowrap">{escaped(verdict.strength)}</td>'
         f"{cell}<code>{escaped(verdict.guide)}</code></td>{cell}{escaped(about)}</td></tr>"
     )
 

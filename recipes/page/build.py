@@ -23,9 +23,8 @@ _LEGEND = (
     '<span class="key only">dotted</span>: the guarantees left no other token; the rest by the selection.</p>'
 )
 _FILM = (
-    '<p class="note">The whole text at every step: committed before, <span class="frame"><span class="new">committed '
-    'now</span></span>, <span class="frame"><span class="open">only drafted</span></span>, '
-    '<span class="frame"><span class="back">reopened</span></span>.</p>'
+    '<p class="note">The whole text at every step: committed before, <span class="key new">committed now</span>, '
+    '<span class="key open">only drafted</span>, <span class="key back">reopened</span>.</p>'
 )
 
 

@@ -11,6 +11,7 @@ from redraft.recipes.page.pieces import Pieces
 from redraft.recipes.page.recorder import Frame
 from redraft.recipes.page.style import LEVELS
 
+LONG = 12  # tokens without a space between them that stay on one line
 WHO = {"selection": "", "only token": "only", "anchor": "anchor"}
 
 
@@ -65,18 +66,29 @@ def film(frames: Sequence[Frame], pieces: Pieces) -> str:
 def commits(end: Sequence[Fate], pieces: Pieces) -> str:
     """The final text, the step of each token above it, tinted from early to late, marked by who committed it."""
     steps = max((fate.frame.index + 1 for fate in end if fate.frame), default=1)
-    parts = []
+    words: list[str] = []
     for fate in in_text(end, pieces):
         number = 0 if fate.frame is None else fate.frame.index + 1
         reason = "" if fate.frame is None else WHO.get(fate.frame.reasons[fate.position], "")
         level = math.ceil(LEVELS * number / steps)
         when = f"step {number}" if number else "given"
         hint = f"position {fate.position}, {when}, {fate.who}"
-        parts.append(
-            f'<ruby class="t w{level} {reason}" title="{escaped(hint)}">{escaped(pieces.text(fate.token))}'
-            f"<rt>{number or ''}</rt></ruby>"
+        space, shown = split(pieces.text(fate.token))
+        token = (
+            f'<ruby class="t w{level} {reason}" title="{escaped(hint)}">{shown}<rt>{number or ""}</rt></ruby>'
         )
+        if space or not words or words[-1].count("<ruby") >= LONG:
+            words.append(f"{space}{token}")
+        else:
+            words[-1] += token
+    parts = [f'{" " * (len(w) - len(w.lstrip(" ")))}<span class="word">{w.lstrip(" ")}</span>' for w in words]
     return f'<div class="flow steps" dir="auto">{"".join(parts)}</div>'
+
+
+def split(piece: str) -> tuple[str, str]:
+    """A token's leading white space, which lines may break at, and the rest as HTML; all of it where it is blank."""
+    rest = piece.lstrip(" ")
+    return ("", escaped(piece)) if not rest else (piece[: len(piece) - len(rest)], escaped(rest))
 
 
 def in_text(end: Sequence[Fate], pieces: Pieces) -> Sequence[Fate]:

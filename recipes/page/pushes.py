@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from redraft.denoiser.card import escaped
 from redraft.denoiser.guide import Guide
-from redraft.recipes.page.film import Fate, in_text
+from redraft.recipes.page.film import Fate, in_text, split
 from redraft.recipes.page.pieces import Pieces
 from redraft.recipes.page.style import LEVELS
 
-FULL = 4.0  # nats at which the tint is full: the guide made the token some fifty times likelier
+FULL = 4.0  # nats at which the tint is full; below it goes with the root, so that small pushes show
 
 
 def pushed(guide: Guide, number: int, end: Sequence[Fate], pieces: Pieces) -> str:
@@ -28,14 +28,14 @@ def pushed(guide: Guide, number: int, end: Sequence[Fate], pieces: Pieces) -> st
         if value >= 0.005
     )
     said = f"in all {sum(known):.2f} nats" + (f", most at {places}" if places else "")
-    spans = "".join(
-        f'<span class="t t{level(value)}" title="position {fate.position}: {amount(value)} nats">'
-        f"{escaped(pieces.text(fate.token))}</span>"
-        for value, fate in zip(values, shown, strict=True)
-    )
+    parts = []
+    for value, fate in zip(values, shown, strict=True):
+        space, text = split(pieces.text(fate.token))
+        hint = f"position {fate.position}: {amount(value)} nats"
+        parts.append(f'{space}<span class="t t{level(value)}" title="{hint}">{text}</span>')
     return (
-        f'<div class="head"><code>{escaped(guide)}</code><span class="soft">{guide.strength}; {said}</span></div>'
-        f'<div class="flow" dir="auto">{spans}</div>'
+        f'<div class="head push"><code>{escaped(guide)}</code><span class="soft places">{guide.strength}; {said}</span></div>'
+        f'<div class="flow" dir="auto">{"".join(parts)}</div>'
     )
 
 
@@ -68,7 +68,7 @@ def push(fate: Fate, number: int) -> float:
 
 def level(value: float) -> int:
     """A push as one of the tints, 0 for none."""
-    return 0 if math.isnan(value) else min(LEVELS, math.ceil(LEVELS * value / FULL - 0.05))
+    return 0 if math.isnan(value) else min(LEVELS, math.ceil(LEVELS * math.sqrt(value / FULL) - 0.5))
 
 
 def amount(value: float) -> str:

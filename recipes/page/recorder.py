@@ -19,6 +19,7 @@ from redraft.recipes import settings as plain_settings
 from redraft.recipes.recipe import Recipe
 
 Reason = Literal["", "selection", "only token", "anchor"]
+TINY = 1e-30  # a probability that counts as none
 SURE = 1.0 - 1e-6  # what float32 keeps of a posterior of 1
 
 
@@ -119,13 +120,13 @@ class _Sides:
     def pushes(self, step: Step) -> tuple[list[list[list[float]]], list[list[float]]]:
         """KL in nats for each guide, row and position, and for all guides together."""
         step = replace(step, random=Randomness(step.random.seeds, step.random.device))
-        base = self._beliefs(self.none, step, self._plain)
-        each = [_divergence(self._beliefs(one, step, self._plain), base) for one in self.alone]
+        base = _Base.of(self._beliefs(self.none, step, self._plain))
+        each = [base.push(self._beliefs(one, step, self._plain)) for one in self.alone]
         if len(each) == 1:
             return [each[0].tolist()], each[0].tolist()
         if not each:
             return [], torch.zeros(step.canvas.open.shape).tolist()
-        whole = _divergence(self._beliefs(self.all, step, self._plain), base)
+        whole = base.push(self._beliefs(self.all, step, self._plain))
         return [push.tolist() for push in each], whole.tolist()
 
     def anchors(self, step: Step, draft: Tensor) -> list[list[str]]:
@@ -147,13 +148,28 @@ class _Sides:
         return posterior(steering.language, weights, step.canvas.tokens, step.canvas.open)
 
 
-def _divergence(guided: Posterior, base: Posterior) -> Tensor:
-    """[B, L] nats: KL between posterior marginals, sum_v g_i(v) log(g_i(v) / b_i(v)); NaN where either has none."""
-    g, b = guided.marginals().double(), base.marginals().double()
-    ratio = g.clamp_min(1e-30).log() - b.clamp_min(1e-30).log()
-    push = torch.where(base.open, (g * ratio).sum(-1).clamp_min(0.0), 0.0)
-    defined = (guided.log_z.isfinite() & base.log_z.isfinite())[:, None]
-    return torch.where(defined | ~base.open, push, math.nan)
+@dataclass(frozen=True)
+class _Base:
+    """The posterior marginals without any guide, at the open positions: log b [N, V]."""
+
+    open: Tensor
+    log_b: Tensor
+    defined: Tensor
+
+    @classmethod
+    def of(cls, beliefs: Posterior) -> _Base:
+        marginals = beliefs.marginals()[beliefs.open]
+        return cls(beliefs.open, marginals.clamp_min(TINY).log(), beliefs.log_z.isfinite())
+
+    def push(self, guided: Posterior) -> Tensor:
+        """[B, L] nats: sum_v g_i(v) log(g_i(v) / b_i(v)), 0 where committed; NaN where either has no marginals."""
+        g = guided.marginals()[self.open]
+        nats = (g * (g.clamp_min(TINY).log() - self.log_b)).sum(-1).clamp_min(0.0)
+        push = torch.zeros(self.open.shape, dtype=nats.dtype, device=nats.device).masked_scatter(
+            self.open, nats
+        )
+        defined = (self.defined & guided.log_z.isfinite())[:, None] | ~self.open
+        return torch.where(defined, push, math.nan)
 
 
 def _reason(committed: bool, confidence: float, anchor: str) -> Reason:

@@ -61,7 +61,7 @@ def _whole(table: Mapping[str, Any], path: Path | None, seen: tuple[Path, ...]) 
         parent = _whole(read_table(target), target, (*seen, target))
     except InvalidRecipeError as error:
         raise InvalidRecipeError(f"extends {name!r}: {error}") from error
-    return _joined(own, own_places, parent, without, target.name)
+    return _joined(own, own_places, parent, without, name)
 
 
 def _joined(own: dict[str, Any], places: tuple[str, ...], parent: Whole, without: object, name: str) -> Whole:

@@ -33,8 +33,9 @@ def pushed(guide: Guide, number: int, end: Sequence[Fate], pieces: Pieces) -> st
         space, text = split(pieces.text(fate.token))
         hint = f"position {fate.position}: {amount(value)} nats"
         parts.append(f'{space}<span class="t t{level(value)}" title="{hint}">{text}</span>')
+    said = f'<span class="soft places">{guide.strength}; {said}</span>'
     return (
-        f'<div class="head push"><code>{escaped(guide)}</code><span class="soft places">{guide.strength}; {said}</span></div>'
+        f'<div class="head push"><code>{escaped(guide)}</code>{said}</div>'
         f'<div class="flow" dir="auto">{"".join(parts)}</div>'
     )
 

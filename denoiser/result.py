@@ -56,3 +56,18 @@ class Result:
     def satisfied(self) -> bool:
         """Whether every guaranteed guide's own check holds on the decoded text."""
         return all(v.status == "satisfied" for v in self.verdicts if v.strength == "guaranteed")
+
+    def report(self) -> str:
+        """This result as a page of HTML that needs nothing else: the text, its verdicts, the pressure curve.
+
+        `redraft write --report` and `redraft.recipes.page` explain a run step by step as well.
+        """
+        from redraft.denoiser.card import card, standalone
+
+        return standalone(card(self), f"Redraft: seed {self.seed}")
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        from redraft.denoiser.card import card
+
+        return card(self)

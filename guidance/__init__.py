@@ -7,6 +7,7 @@ from redraft.guidance.infill import Infill
 from redraft.guidance.keywords import Keywords
 from redraft.guidance.pattern import Pattern
 from redraft.guidance.repetition import Repetition
+from redraft.guidance.reward import Reward
 from redraft.guidance.sentences import Sentences
 from redraft.guidance.sentiment import Sentiment
 from redraft.guidance.style import Style
@@ -24,6 +25,7 @@ __all__ = [
     "Not",
     "Pattern",
     "Repetition",
+    "Reward",
     "Scaled",
     "Sentences",
     "Sentiment",

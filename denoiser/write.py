@@ -208,5 +208,7 @@ class _History:
             again = tuple(i for i, yes in enumerate(reopened[row]) if yes)
             self.commits[row].append(Commit(tuple(where), tuple(draft[row][i] for i in where), again))
             self.pressures[row].append(pressure[row])
-            for name, push in pushes.items():
-                self.pushes[row].setdefault(name, []).append(push[row])
+            before = len(self.commits[row]) - 1
+            for name in self.pushes[row].keys() | pushes.keys():  # a guide that rests pushes 0
+                told = self.pushes[row].setdefault(name, [0.0] * before)
+                told.append(pushes[name][row] if name in pushes else 0.0)

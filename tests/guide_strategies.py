@@ -14,6 +14,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 phrases = texts.filter(lambda text: bool(text.strip()))
 numbers = st.floats(-1e6, 1e6)
 shares = st.floats(0, 1, exclude_min=True)
+targets = st.floats(0.01, 0.99)
 PATTERNS = ("a|b", "(?i)storm.*", "[A-Z][a-z]+\\.", "é+", '"quoted" \\\\ back')
 
 
@@ -52,9 +53,12 @@ SIMPLE: dict[str, st.SearchStrategy[dict[str, Any]]] = {
     "pattern": st.fixed_dictionaries({"pattern": st.sampled_from(PATTERNS)}),
     "repetition": st.fixed_dictionaries({}, optional={"strength_nats": st.floats(0, 1e3)}),
     "sentences": ranges(1),
-    "sentiment": st.fixed_dictionaries({"tone": st.sampled_from(("positive", "negative"))}),
+    "sentiment": st.fixed_dictionaries(
+        {"tone": st.sampled_from(("positive", "negative"))}, optional={"target": targets}
+    ),
     "style": st.fixed_dictionaries(
-        {"style": st.sampled_from(("formal", "casual", "old-fashioned", "plain"))}
+        {"style": st.sampled_from(("formal", "casual", "old-fashioned", "plain"))},
+        optional={"target": targets},
     ),
     "tokens": ranges(0),
     "words": ranges(0),

@@ -57,8 +57,14 @@ class TokenScores(Linear):
         inside = zip([False, *joined], [*joined, False], strict=True)
         return frozenset(raw for raw, sides in zip(pieces, inside, strict=False) if not any(sides))
 
-    def fit(self, texts: Sequence[str], labels: Sequence[str], groups: Sequence[str] | None = None) -> Self:
-        fitted = super().fit(texts, labels, groups)
+    def fit(
+        self,
+        texts: Sequence[str],
+        labels: Sequence[str],
+        groups: Sequence[str] | None = None,
+        shape: Shape | None = None,
+    ) -> Self:
+        fitted = super().fit(texts, labels, groups, shape)
         counts = Counter(piece for text in texts for piece in self._pieces(text))
         if not fitted.table:  # nothing tells the labels apart
             return replace(fitted, centre=0.0, spread=1.0)

@@ -2,6 +2,7 @@
 
 from redraft.denoiser.algebra import All, Any, During, Not, Scaled, during
 from redraft.guidance.bias import Bias
+from redraft.guidance.classifier import Classifier
 from redraft.guidance.forbid import Forbid
 from redraft.guidance.infill import Infill
 from redraft.guidance.keywords import Keywords
@@ -10,6 +11,7 @@ from redraft.guidance.repetition import Repetition
 from redraft.guidance.reward import Reward
 from redraft.guidance.sentences import Sentences
 from redraft.guidance.sentiment import Sentiment
+from redraft.guidance.similar import Similar, Topic
 from redraft.guidance.style import Style
 from redraft.guidance.tokens import Tokens
 from redraft.guidance.words import Words
@@ -18,6 +20,7 @@ __all__ = [
     "All",
     "Any",
     "Bias",
+    "Classifier",
     "During",
     "Forbid",
     "Infill",
@@ -29,8 +32,10 @@ __all__ = [
     "Scaled",
     "Sentences",
     "Sentiment",
+    "Similar",
     "Style",
     "Tokens",
+    "Topic",
     "Words",
     "during",
 ]

@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 import torch
 from torch import Tensor
 
-from redraft.classifiers import shipped
+from redraft.classifiers import TokenScores, shipped
 from redraft.denoiser import Bound, InvalidGuideError, Scene, SoftGuide, Span, Step, Verdict, Vocabulary
 from redraft.guidance.push import Draft, smallest_push
 
@@ -45,7 +45,8 @@ class Tilt(SoftGuide):
         """(name of the shipped classifier, label wanted of it)."""
 
     def bind(self, scene: Scene) -> Bound:
-        return _BoundTilt(self, scene)
+        name, label = self.wanted()
+        return BoundTilt(self, scene, shipped(name).tokens, label, self.target)
 
     def check(self, text: str) -> Verdict:
         """Satisfied where the judge gives the label at least 0.5; unknown where it knows no word."""
@@ -67,11 +68,16 @@ class Tilt(SoftGuide):
         return self.verdict(held, score, spans, f"probability of {label}: {score:.2f}")
 
 
-class _BoundTilt(Bound):
-    def __init__(self, guide: Tilt, scene: Scene) -> None:
+class BoundTilt(Bound):
+    """A guide that tilts by the token scores of `label`: push 1, or what `target` takes."""
+
+    def __init__(
+        self, guide: SoftGuide, scene: Scene, scores: TokenScores, label: str, target: float | None
+    ) -> None:
         super().__init__(guide, scene)
-        self.tilt = guide
-        self.vector = _vector(*guide.wanted(), scene.vocabulary).to(scene.device)
+        self.target = target
+        self.source = scores, label
+        self.vector = _vector(scores, label, scene.vocabulary).to(scene.device)
         self.words = _words(scene.vocabulary).to(scene.device)
         self.count = int(self.words.max()) + 1
         self.reward = self.vector > 0
@@ -80,7 +86,7 @@ class _BoundTilt(Bound):
     def bias(self, step: Step) -> Tensor | None:
         again = self._written(step)[:, self.words]  # [B, V]
         bias = torch.where(again & self.reward, 0.0, self.vector)[:, None, :]
-        if self.tilt.target is None:
+        if self.target is None:
             return bias
         push = self._push(step, bias, again)
         self._used = step, push
@@ -99,16 +105,16 @@ class _BoundTilt(Bound):
 
     def _push(self, step: Step, bias: Tensor, again: Tensor) -> Tensor:
         """[B]; a word that stands on the canvas already counts no more, as in training."""
-        assert self.tilt.target is not None
+        assert self.target is not None
         scores = self._scores
         new = torch.where(again[:, scores.among], 0.0, scores.weights[scores.among])[:, None, :]
         draft = Draft.of(step, scores.among)
-        goal = math.log(self.tilt.target) - math.log1p(-self.tilt.target)
+        goal = math.log(self.target) - math.log1p(-self.target)
         return smallest_push(draft, bias[..., scores.among], new, self._scores.log_odds(step), goal)
 
     @cached_property
     def _scores(self) -> _Scores:
-        scores = _Scores(*self.tilt.wanted(), self.scene)
+        scores = _Scores(*self.source, self.scene)
         scores.among = ((self.vector != 0) | (scores.weights != 0)).nonzero().squeeze(-1)
         return scores
 
@@ -118,8 +124,8 @@ class _Scores:
 
     among: Tensor
 
-    def __init__(self, name: str, label: str, scene: Scene) -> None:
-        tokens, pieces = shipped(name).tokens, scene.vocabulary.token_bytes
+    def __init__(self, tokens: TokenScores, label: str, scene: Scene) -> None:
+        pieces = scene.vocabulary.token_bytes
         self.weights = torch.from_numpy(tokens.weights(scene.vocabulary, label)).to(scene.device)
         self.offset = tokens.offset(label)
         self.begins = torch.tensor([bool(raw and raw[:1].isalpha()) for raw in pieces], device=scene.device)
@@ -145,9 +151,8 @@ def _words(vocabulary: Vocabulary) -> Tensor:
 
 
 @lru_cache(maxsize=32)
-def _vector(name: str, label: str, vocabulary: Vocabulary) -> Tensor:
+def _vector(tokens: TokenScores, label: str, vocabulary: Vocabulary) -> Tensor:
     """float32 [V]; a word without the space before it is not rewarded, for it would stick to the last one."""
-    tokens = shipped(name).tokens
     pieces = vocabulary.token_bytes
     vector = PUSH / tokens.spread * torch.from_numpy(tokens.vector(vocabulary, label))
     clitic = torch.tensor([bool(raw and raw[:1] == b"'" and raw[1:].isalpha()) for raw in pieces])

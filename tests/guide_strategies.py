@@ -38,6 +38,9 @@ SIMPLE: dict[str, st.SearchStrategy[dict[str, Any]]] = {
         st.lists(st.tuples(phrases, numbers), min_size=1, max_size=3),
         st.booleans(),
     ),
+    "classifier": st.fixed_dictionaries(
+        {"source": phrases, "label": phrases}, optional={"target": targets, "judge": phrases}
+    ),
     "forbid": st.fixed_dictionaries(
         {"phrases": st.lists(phrases, min_size=1, max_size=3)},
         optional={"regexes": st.lists(st.sampled_from(PATTERNS), max_size=2), "whole": st.booleans()},
@@ -56,11 +59,13 @@ SIMPLE: dict[str, st.SearchStrategy[dict[str, Any]]] = {
     "sentiment": st.fixed_dictionaries(
         {"tone": st.sampled_from(("positive", "negative"))}, optional={"target": targets}
     ),
+    "similar": st.fixed_dictionaries({"text": phrases}, optional={"least": targets, "encoder": phrases}),
     "style": st.fixed_dictionaries(
         {"style": st.sampled_from(("formal", "casual", "old-fashioned", "plain"))},
         optional={"target": targets},
     ),
     "tokens": ranges(0),
+    "topic": st.fixed_dictionaries({"text": phrases}, optional={"least": targets}),
     "words": ranges(0),
 }
 

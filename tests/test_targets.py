@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,7 +22,9 @@ from redraft.guidance.tilt import Tilt, _Scores
 LENGTH = 5
 
 
-def plain_probability(guide: Tilt, push: float, logits: torch.Tensor, held: dict[int, int], temperature: float) -> float:
+def plain_probability(
+    guide: Tilt, push: float, logits: torch.Tensor, held: dict[int, int], temperature: float
+) -> float:
     """The classifier's probability of the expected draft under a push, in plain numpy."""
     name, label = guide.wanted()
     tokens = shipped(name).tokens
@@ -42,12 +45,14 @@ def plain_probability(guide: Tilt, push: float, logits: torch.Tensor, held: dict
     return 1 / (1 + math.exp(-total))
 
 
-@pytest.mark.parametrize("guide", [Sentiment("positive", 0.9), Sentiment("negative", 0.7), Style("formal", 0.8)], ids=str)
+@pytest.mark.parametrize(
+    "guide", [Sentiment("positive", 0.9), Sentiment("negative", 0.7), Style("formal", 0.8)], ids=str
+)
 @pytest.mark.parametrize("temperature", [1.0, 0.6])
 @pytest.mark.parametrize("held", [{}, {1: WORDS.index("king")}], ids=["open", "held"])
-def test_the_push_is_the_root_of_the_expected_draft(guide: Tilt, temperature: float, held: dict[int, int]) -> None:
-    from dataclasses import replace
-
+def test_the_push_is_the_root_of_the_expected_draft(
+    guide: Tilt, temperature: float, held: dict[int, int]
+) -> None:
     assert guide.target is not None
     logits = noise(LENGTH, 3)
     logits[:, MASK] = -torch.inf
@@ -60,10 +65,7 @@ def test_the_push_is_the_root_of_the_expected_draft(guide: Tilt, temperature: fl
     def gap(s: float) -> float:
         return plain_probability(guide, s, logits, held, temperature) - (guide.target or 0)
 
-    if gap(0) >= 0:
-        expected = 0.0
-    else:
-        expected = brentq(gap, 0, MOST) if gap(MOST) > 0 else MOST
+    expected = 0.0 if gap(0) >= 0 else brentq(gap, 0, MOST) if gap(MOST) > 0 else MOST
     assert float(push) == pytest.approx(expected, abs=2e-3)
     unit = guide.__class__(guide.wanted()[1]).bind(bound.scene).bias(step)
     assert unit is not None
@@ -89,7 +91,8 @@ def test_pushes_are_traced_scaled_and_rest() -> None:
     assert len(plain.pushes[str(guide)]) == plain.steps
     assert all(push >= 0 for push in plain.pushes[str(guide)])
     assert plain.pushes[str(guide)][0] > 0
-    early, late = (list(part.pushes.values())[0][:2], list(part.pushes.values())[0][2:])
+    (pushes,) = part.pushes.values()
+    early, late = pushes[:2], pushes[2:]
     assert early == (0.0, 0.0)
     assert len(late) == part.steps - 2
     (fixed,) = toy.write(1.5 * Style("formal"), seed=1)
@@ -105,26 +108,30 @@ def test_the_same_push_by_vector_and_by_position() -> None:
     one = smallest_push(draft, bias, bias, start, 1.0)
     other = smallest_push(draft, bias.expand(-1, 4, -1), bias.expand(-1, 4, -1), start, 1.0)
     torch.testing.assert_close(one, other, atol=2e-3, rtol=0)
-    assert bool((start + draft.expected(one, bias, bias) >= 1.0 - 1e-5).all())
+    assert bool((start + draft.expected(one[:, None], bias, bias)[:, 0] >= 1.0 - 1e-4).all())
 
 
 def test_log_odds_of_a_finished_canvas_are_the_classifier_s() -> None:
     vocabulary = Vocabulary.from_tokenizer(
         tokenizers.Tokenizer.from_file(str(HOME / "tokenizer.json")), mask_id=2, eos_id=1, pad_id=0
     )
-    texts = ["The happiness of a wonderful, wonderful day.", "It was terrible and I hated it; unlovely rooms!"]
+    texts = [
+        "The happiness of a wonderful, wonderful day.",
+        "It was terrible and I hated it; unlovely rooms!",
+    ]
     rows = [vocabulary.encode(text) for text in texts]
     width = max(map(len, rows)) + 1
     ids = torch.tensor([[*row, 1, *[0] * (width - len(row) - 1)] for row in rows])
     canvas = Canvas.blank(2, width, 2).commit(ids, ids >= 0, torch.ones(ids.shape))
     step = a_step([[0, 0]], noise(2, 0))
-    scores = _Scores("sentiment", "positive", Scene(vocabulary, torch.device("cpu"), 2, width, 1))
-    from dataclasses import replace
-
+    scores = _Scores(
+        shipped("sentiment").tokens, "positive", Scene(vocabulary, torch.device("cpu"), 2, width, 1)
+    )
     found = scores.log_odds(replace(step, canvas=canvas))
     tokens = shipped("sentiment").tokens.bind(vocabulary)
     spelled = [  # words that the table has in another case count for the bias, not for the classifier
-        sum(float(scores.weights[t]) for t in set(row) if vocabulary.token_bytes[t] not in tokens.table) for row in rows
+        sum(float(scores.weights[t]) for t in set(row) if vocabulary.token_bytes[t] not in tokens.table)
+        for row in rows
     ]
     np.testing.assert_allclose(found.numpy() - spelled, tokens.logits(texts), atol=1e-4)
 

@@ -14,8 +14,9 @@ from redraft.denoiser.errors import (
 from redraft.denoiser.guide import Bound, Guide, HardGuide, SoftGuide, Span, Verdict
 from redraft.denoiser.load import load
 from redraft.denoiser.noise import Absorbing
+from redraft.denoiser.particles import BestOf, Particles
 from redraft.denoiser.refine import Refinement, refine
-from redraft.denoiser.result import Result
+from redraft.denoiser.result import Population, Result
 from redraft.denoiser.revision import Uncertain
 from redraft.denoiser.selection import Confidence, EntropyBound, LeftToRight, Margin, Random
 from redraft.denoiser.settings import Settings
@@ -29,6 +30,7 @@ __all__ = [
     "All",
     "Any",
     "Automaton",
+    "BestOf",
     "Bound",
     "Canvas",
     "Confidence",
@@ -41,6 +43,8 @@ __all__ = [
     "LeftToRight",
     "Margin",
     "Not",
+    "Particles",
+    "Population",
     "Prompt",
     "Random",
     "RedraftError",

@@ -63,6 +63,31 @@ class Steering:
                 total = bias if total is None else total + bias
         return total
 
+    def weigh(self, step: Step, draft: Tensor) -> Tensor | None:
+        """float64 [B]: the guides' summed log-weights of whole drafts, in nats, or None."""
+        total: Tensor | None = None
+        for bound in self.bound:
+            weight = self._hook(bound, step, lambda b=bound: b.weigh(step, draft), draft)  # type: ignore[misc]
+            if weight is not None:
+                _check_weight(bound.guide, weight, len(draft))
+                total = weight.double() if total is None else total + weight.double()
+        return total
+
+    @property
+    def weighing(self) -> list[Guide]:
+        """The guides that weigh whole drafts, and so need particles."""
+        return [bound.guide for bound in self.bound if bound.weighs]
+
+    @property
+    def restricts(self) -> bool:
+        """Whether some guide has a language."""
+        return any(bound.language() is not None for bound in self.bound)
+
+    def pushes(self, step: Step) -> dict[str, Tensor]:
+        """The strength [B] that each guide with a tale to tell used in `bias(step)`, by the guide's text."""
+        told = ((str(bound.guide), bound.push(step)) for bound in self.bound)
+        return {name: push for name, push in told if push is not None}
+
     def anchors(self, step: Step, draft: Tensor, confidence: Tensor) -> Tensor | None:
         """bool [B, L]: drafted positions that some guide wants committed now, or None."""
         return self._any(lambda b: b.anchors(step, draft, confidence), "anchors", step, draft, confidence)
@@ -260,7 +285,7 @@ def _contradiction(names: Sequence[str], needed: int | None, length: int) -> str
 def _check_hooks(bound: Bound) -> None:
     if not isinstance(bound, Bound):
         raise InvalidGuideError(f"bind returned {bound!r}: return a redraft.denoiser.Bound")
-    for name in ("language", "bias", "anchors", "revise", "check"):
+    for name in ("language", "bias", "weigh", "push", "anchors", "revise", "check"):
         ours, theirs = inspect.signature(getattr(Bound, name)), inspect.signature(getattr(type(bound), name))
         if len(ours.parameters) != len(theirs.parameters):
             raise InvalidGuideError(
@@ -270,6 +295,13 @@ def _check_hooks(bound: Bound) -> None:
 
 def _described(value: object) -> str:
     return f"{value.dtype} {tuple(value.shape)}" if isinstance(value, Tensor) else repr(value)[:60]
+
+
+def _check_weight(guide: Guide, weight: Tensor, rows: int) -> None:
+    if not isinstance(weight, Tensor) or weight.shape != (rows,) or not weight.is_floating_point():
+        raise InvalidGuideError(f"{guide}: weigh returned {_described(weight)}, not float [{rows}]")
+    if not bool(weight.isfinite().all()):
+        raise InvalidGuideError(f"{guide}: a log-weight is not finite; use a language to forbid")
 
 
 def _check_bias(guide: Guide, bias: Tensor, logits: Tensor) -> None:

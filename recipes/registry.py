@@ -47,6 +47,10 @@ class Registry:
     def name_of(self, guide: Guide) -> str:
         """The name that recipes call a guide by; raises `InvalidRecipeError` for a class that has none."""
         name = getattr(type(guide), "name", "")
+        if not guide.portable:
+            raise InvalidRecipeError(
+                f"{guide} cannot be put in a recipe: it holds a Python object, which a file cannot; use it from Python"
+            )
         entry = self.entries.get(name)
         if entry is None or entry.guide is not type(guide):
             raise InvalidRecipeError(
@@ -91,5 +95,5 @@ def _own() -> list[Plugin[type[Guide]]]:
     return [
         Plugin(cls.name, cls, SOURCE)
         for cls in classes
-        if issubclass(cls, Guide) and not _wrong(cls, cls.name)
+        if issubclass(cls, Guide) and cls.portable and not _wrong(cls, cls.name)
     ]

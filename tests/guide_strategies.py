@@ -28,6 +28,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 phrases = texts.filter(lambda text: bool(text.strip()))
 numbers = st.floats(-1e6, 1e6)
 shares = st.floats(0, 1, exclude_min=True)
+targets = st.floats(0.01, 0.99)
 PATTERNS = ("a|b", "(?i)storm.*", "[A-Z][a-z]+\\.", "é+", '"quoted" \\\\ back')
 
 
@@ -51,6 +52,9 @@ SIMPLE: dict[str, st.SearchStrategy[dict[str, Any]]] = {
         st.lists(st.tuples(phrases, numbers), min_size=1, max_size=3),
         st.booleans(),
     ),
+    "classifier": st.fixed_dictionaries(
+        {"source": phrases, "label": phrases}, optional={"target": targets, "judge": phrases}
+    ),
     "forbid": st.fixed_dictionaries(
         {"phrases": st.lists(phrases, min_size=1, max_size=3)},
         optional={"regexes": st.lists(st.sampled_from(PATTERNS), max_size=2), "whole": st.booleans()},
@@ -66,11 +70,16 @@ SIMPLE: dict[str, st.SearchStrategy[dict[str, Any]]] = {
     "pattern": st.fixed_dictionaries({"pattern": st.sampled_from(PATTERNS)}),
     "repetition": st.fixed_dictionaries({}, optional={"strength_nats": st.floats(0, 1e3)}),
     "sentences": ranges(1),
-    "sentiment": st.fixed_dictionaries({"tone": st.sampled_from(("positive", "negative"))}),
+    "sentiment": st.fixed_dictionaries(
+        {"tone": st.sampled_from(("positive", "negative"))}, optional={"target": targets}
+    ),
+    "similar": st.fixed_dictionaries({"text": phrases}, optional={"least": targets, "encoder": phrases}),
     "style": st.fixed_dictionaries(
-        {"style": st.sampled_from(("formal", "casual", "old-fashioned", "plain"))}
+        {"style": st.sampled_from(("formal", "casual", "old-fashioned", "plain"))},
+        optional={"target": targets},
     ),
     "tokens": ranges(0),
+    "topic": st.fixed_dictionaries({"text": phrases}, optional={"least": targets}),
     "words": ranges(0),
 }
 

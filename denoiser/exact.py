@@ -117,9 +117,9 @@ class Posterior:
         before, after = reachable(self.language, committed)
         only = []
         for i in range(self.open.shape[1]):
-            possible = (before[i][:, :, None] & after[i + 1][:, self.language.delta]).any(1)  # [B, C]
-            count = (possible * self.language.size).sum(-1)
-            only.append(torch.where(count == 1, possible.long().argmax(-1), -1))
+            possible = self.language.edges.presence.classes(before[i].T, after[i + 1].T, self.language.width)
+            count = (possible * self.language.size[:, None]).sum(0)
+            only.append(torch.where(count == 1, possible.long().argmax(0), -1))
         chosen = torch.stack(only, 1)
         token = self._segments.small[chosen.clamp_min(0)]
         forced = self.open & (chosen >= 0)
@@ -151,7 +151,7 @@ class Posterior:
         ahead = messages.best_ahead(self.language, value)
         state, picked = self.language.start, []
         for i in range(self.open.shape[1]):
-            move = self.language.delta[state]
+            move = self.language.moves(state)
             total = ahead[i + 1].T.gather(1, move) + value[i].T
             ids = torch.where(total == total.amax(-1, keepdim=True), token[:, i], self.log_p.shape[2])
             pick = ids.argmin(-1, keepdim=True)

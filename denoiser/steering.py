@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 import itertools
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TypeVar
 
 import numpy as np
@@ -23,8 +24,9 @@ from redraft.denoiser.errors import (
     StateBudgetError,
     UnsatisfiableError,
 )
-from redraft.denoiser.exact import Language
+from redraft.denoiser.exact import Language, feasible
 from redraft.denoiser.guide import Bound, Guide, HardGuide, Verdict
+from redraft.denoiser.language import Factored
 from redraft.denoiser.lift import lift
 from redraft.denoiser.regex import UTF8
 from redraft.denoiser.step import Scene, Step
@@ -32,6 +34,11 @@ from redraft.denoiser.vocabulary import Vocabulary
 
 T = TypeVar("T")
 
+#: Most entries (states x classes) of the joint language's table; past it two languages are followed side by side.
+_ENTRIES = 2**23
+#: Joint languages that are kept with their tensors.
+_LANGUAGES: OrderedDict[tuple[object, ...], Language] = OrderedDict()
+_MOST_LANGUAGES = 8
 #: Guides of which every set is tried when the smallest that conflicts is looked for; larger ones by elimination.
 _TOGETHER = 3
 
@@ -50,8 +57,12 @@ class Steering:
         self.bound = [self._timed(guide, lambda g=guide: g.bind(scene)) for guide in guides]  # type: ignore[misc]
         for bound in self.bound:
             _check_hooks(bound)
-        self.automaton = self._intersect()
-        self.language = Language.of([self.automaton], [0] * scene.batch, scene.device)
+        self.language = joint_language(self._languages(), scene)
+
+    @cached_property
+    def automaton(self) -> Automaton:
+        """The joint language as one automaton; its table is made when it is asked for."""
+        return self.language.automaton()
 
     def bias(self, step: Step) -> Tensor | None:
         """The guides' summed bias, broadcastable to [B, L, V], or None."""
@@ -125,7 +136,7 @@ class Steering:
             )
         return answer
 
-    def _intersect(self) -> Automaton:
+    def _languages(self) -> list[tuple[str, Automaton]]:
         named = []
         for bound in self.bound:
             language = bound.language()
@@ -142,30 +153,43 @@ class Steering:
                     f"{name}: its language has {automaton.symbols} symbols and the vocabulary {size}: "
                     "build it over scene.vocabulary"
                 )
-        return joint_language(named, self.scene)
+        return named
 
 
-def joint_language(named: Sequence[tuple[str, Automaton]], scene: Scene) -> Automaton:
+def joint_language(named: Sequence[tuple[str, Automaton]], scene: Scene) -> Language:
     """The language of canvases that all named languages allow; raises `UnsatisfiableError` where it is empty."""
-    automata = [automaton for _, automaton in named]
-    keys = tuple(sorted({automaton.key for automaton in automata}))
-    try:
-        return cached("joint", (scene.vocabulary.key, scene.length, keys), lambda: _joint(named, scene))
-    except StateBudgetError as error:
-        sizes = ", ".join(f"{name} {automaton.states:,}" for name, automaton in named)
-        raise StateBudgetError(
-            f"together the guides need more than {STATE_BUDGET:,} states (alone: {sizes}): "
-            "drop one, or ask for a narrower range or fewer words",
-            sizes=[automaton.states for automaton in automata],
-        ) from error
+    keys = tuple(sorted({automaton.key for _, automaton in named}))
+    name = (scene.vocabulary.key, scene.length, keys, str(scene.device))
+    language = _LANGUAGES.pop(name, None)
+    if language is None:
+        try:
+            language = _joint(named, keys, scene)
+        except StateBudgetError as error:
+            sizes = ", ".join(f"{name} {automaton.states:,}" for name, automaton in named)
+            raise StateBudgetError(
+                f"together the guides need more than {STATE_BUDGET:,} states (alone: {sizes}): "
+                "drop one, or ask for a narrower range or fewer words",
+                sizes=[automaton.states for _, automaton in named],
+            ) from error
+    _LANGUAGES[name] = language
+    if len(_LANGUAGES) > _MOST_LANGUAGES:
+        _LANGUAGES.popitem(last=False)
+    return language.begin(language.start[:1].expand(scene.batch).contiguous())
 
 
-def _joint(named: Sequence[tuple[str, Automaton]], scene: Scene) -> Automaton:
+def _joint(named: Sequence[tuple[str, Automaton]], keys: tuple[str, ...], scene: Scene) -> Language:
     automata = [automaton for _, automaton in named]
-    for base in writable(scene.vocabulary):
-        language = _on_canvas(_meet([base, *automata], scene.length - scene.ending), scene)
-        if _fits(language, scene.length):
-            return language.within(scene.length)
+    for level, base in enumerate(writable(scene.vocabulary)):
+        one, two = _kept_factors([base, *automata], (scene.vocabulary.key, scene.length, keys, level), scene)
+        if two.states == 1:
+            if _fits(one, scene.length):
+                return Language.of([one], [0], scene.device)
+            continue
+        language = Factored.meet(one, two, scene.length, scene.device, STATE_BUDGET)
+        # With an EOS token padding makes any short text long enough.
+        blank = torch.full((1, scene.length), -1, device=scene.device)
+        if language is not None and (scene.ending or bool(feasible(language, blank).all())):
+            return language
     conflict = _smallest_conflict(automata, scene)
     names = [named[k][0] for k in conflict]
     least = _meet([base, *(automata[k] for k in conflict)]).shortest()
@@ -208,6 +232,33 @@ def _meet(automata: Sequence[Automaton], length: int | None = None) -> Automaton
         first = first & other
         first = first if length is None else first.within(length)
     return first
+
+
+def _kept_factors(
+    automata: Sequence[Automaton], name: tuple[object, ...], scene: Scene
+) -> tuple[Automaton, Automaton]:
+    """One or two languages of canvases whose intersection is that of `automata`; the second may be everything."""
+    made: list[Automaton] = []
+
+    def factor(k: int) -> Automaton:
+        if not made:
+            texts = _factors(automata, scene.length - scene.ending)
+            made.extend(_on_canvas(text, scene).within(scene.length) for text in texts)
+        return made[k] if k < len(made) else Automaton.all(len(scene.vocabulary))
+
+    return cached("joint", (*name, 0), lambda: factor(0)), cached("joint", (*name, 1), lambda: factor(1))
+
+
+def _factors(automata: Sequence[Automaton], length: int) -> list[Automaton]:
+    """The intersection as one automaton, or as two where the table of one would be too large."""
+    first, *rest = sorted((a.minimise() for a in automata), key=lambda a: a.states)
+    for k, other in enumerate(rest):
+        met = first.meet(other, _ENTRIES)
+        if met is None:
+            apart = sorted([first, *rest[k:]], key=lambda a: a.delta.shape[1])
+            return [apart[-1], _meet(apart[:-1], length)]
+        first = met.within(length)
+    return [first]
 
 
 def _fits(language: Automaton, length: int) -> bool:

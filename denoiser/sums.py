@@ -38,12 +38,12 @@ class Sums:
         goal = uniform.T.clamp(0.0, 1.0 - 2.0**-52).contiguous()[..., None]
         state, chosen = self.language.start, []
         for i in range(length):
-            move = self.language.delta.index_select(0, state)  # [b, C]
+            move = self.language.moves(state)  # [b, C]
             after = beta[i + 1].T.gather(1, move)
             if logarithmic:
                 joint = relative(after + weight[i])
             else:
-                joint = after * weight[i] * self.language.tilt.index_select(0, state)
+                joint = after * weight[i] * self.language.tilts(state, move)
             total = joint.cumsum(1)
             pick = (total[:, :-1] <= goal[i] * total[:, -1:]).sum(1, keepdim=True)
             chosen.append(pick)
@@ -53,7 +53,7 @@ class Sums:
     def class_ratios(self) -> Tensor:
         """log w_i(c) / Z, posterior over prior of each class: [b, L, C]."""
         before, after = (m.log().transpose(1, 2).contiguous() for m in (self.alpha, self.beta))
-        move = self.language.delta.T.contiguous()
+        move = self.language.columns(torch.arange(self.language.width, device=before.device))  # [C, Q]
         ratios = [
             (before[i][:, None, :] + after[i + 1][:, move]).logsumexp(2) for i in range(len(before) - 1)
         ]
@@ -61,15 +61,19 @@ class Sums:
 
     def ratios(self, classes: Tensor) -> Tensor:
         """log w_i(c) / Z for one class at each position, `classes` [b, L]: [b, L]."""
-        move = self.language.delta.T[classes.T]  # [L, b, Q]
         scale = (self.alpha.scale[:-1] + self.beta.scale[1:]).T - self.log_z()[:, None]
-        # States last: a sum along them then has the same order whatever the number of rows.
-        before = self.alpha.value[:-1].transpose(1, 2).contiguous()
-        after = self.beta.value[1:].transpose(1, 2).gather(2, move)
-        if self.alpha.logarithmic:
-            return (before + after).logsumexp(2).T + scale
-        tilt = self.language.tilt.T[classes.T]
-        return (before * after * tilt).sum(2).log().T + scale
+        height = None if self.alpha.logarithmic else self.language.potential
+        found = []
+        for i, column in enumerate(classes.T):
+            move = self.language.columns(column)  # [b, Q]
+            # States last: a sum along them then has the same order whatever the number of rows.
+            before = self.alpha.value[i].T.contiguous()
+            after = self.beta.value[i + 1].T.gather(1, move)
+            if height is None:
+                found.append((before + after).logsumexp(1))
+            else:
+                found.append((before * after * (height[move] - height).exp()).sum(1).log())
+        return torch.stack(found, 1) + scale
 
 
 def sums(language: Language, log_mass: Tensor) -> list[Sums]:

@@ -68,7 +68,9 @@ class Edges:
         own, use = g.direct.owner, g.hubs.owner
         rows = np.concatenate([own, use])
         columns = np.concatenate([g.direct.items, self.pairs + g.hubs.items])
-        factor = np.concatenate([h[g.target[g.direct.items]] - h[own], self._hub_height[g.hubs.items] - h[use]])
+        factor = np.concatenate(
+            [h[g.target[g.direct.items]] - h[own], self._hub_height[g.hubs.items] - h[use]]
+        )
         return rows, columns, np.exp(factor)
 
     @cached_property
@@ -135,7 +137,9 @@ class Edges:
         below = None
         if self.tree is not None:
             nodes = self.tree[0]
-            below = self._sparse(nodes.items, nodes.owner, np.ones(len(nodes.items)), (self.classes, len(nodes)))
+            below = self._sparse(
+                nodes.items, nodes.owner, np.ones(len(nodes.items)), (self.classes, len(nodes))
+            )
         count = np.arange(self.pairs)
         sharing = self._sparse(self.graph.set_of, count, np.ones(self.pairs), (len(lists), self.pairs))
         return held, below, sharing

@@ -129,14 +129,21 @@ def _alike(names: list[NDArray[np.uint64]]) -> tuple[Ints, Ints]:
 
 
 def _with_hubs(
-    members: Lists, set_of: Ints, target: Ints, source: Ints, pair: Ints, states: int, accept: NDArray[np.bool_]
+    members: Lists,
+    set_of: Ints,
+    target: Ints,
+    source: Ints,
+    pair: Ints,
+    states: int,
+    accept: NDArray[np.bool_],
 ) -> Graph:
     """Put the pairs that the same states have behind a hub, where that makes fewer links."""
     rng = np.random.default_rng(1)
     order = np.argsort(pair, kind="stable")
     begin = np.searchsorted(pair[order], np.arange(len(set_of)))
     names = [
-        np.add.reduceat(rng.integers(0, 2**64, states, dtype=np.uint64)[source[order]], begin) for _ in range(2)
+        np.add.reduceat(rng.integers(0, 2**64, states, dtype=np.uint64)[source[order]], begin)
+        for _ in range(2)
     ]
     bundle, first = _alike(names)
     pairs, sources = np.bincount(bundle), np.bincount(pair, minlength=len(set_of))[first]
@@ -154,9 +161,7 @@ def _with_hubs(
     if popular.any() and int(popular.sum()) * states <= _MOST_POPULAR:
         chosen = np.flatnonzero(popular)
         yes = popular[pair]
-        tree, parts = by_tree(
-            Lists.of(source[yes], (np.cumsum(popular) - 1)[pair[yes]], states), len(chosen)
-        )
+        tree, parts = by_tree(Lists.of(source[yes], (np.cumsum(popular) - 1)[pair[yes]], states), len(chosen))
         if len(tree.items) + len(parts.items) < int(yes.sum()) // 2:
             single = parts.items < len(chosen)
             source = np.concatenate([source[~yes], parts.owner[single]])

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from redraft.denoiser.automaton import Automaton
-from redraft.denoiser.errors import StateBudgetError
 from redraft.denoiser.edges import Edges, potentials
+from redraft.denoiser.errors import StateBudgetError
 from redraft.denoiser.graph import Graph, Lists, graph_of, join
 from redraft.denoiser.masses import Segments
 from redraft.denoiser.refinement import distance
@@ -243,7 +243,7 @@ def reachable(language: Language, committed: Tensor) -> tuple[Tensor, Tensor]:
     able = allowed_classes(language, committed).permute(1, 2, 0).to(torch.float32)  # [L, C, B]
     edges = language.edges.presence
     after = _finishing(language, able)
-    length, _, rows = able.shape
+    length = len(able)
     before = torch.zeros_like(after)
     before[0].scatter_(0, language.start[None, :], True)
     for i in range(length):

@@ -51,10 +51,8 @@ def plain(language: Language, log_mass: Tensor) -> tuple[Messages, Messages]:
     length, width, rows = mass.shape
     by_set = edges.set_masses(mass.transpose(0, 1).reshape(width, length * rows))
     by_set = by_set.view(-1, length, rows).transpose(0, 1)
-    if length * rows * edges.pairs <= _AT_ONCE:
-        pairs = list(by_set.index_select(1, edges.set_of))
-    else:
-        pairs = list(by_set)
+    at_once = length * rows * edges.pairs <= _AT_ONCE
+    pairs = list(by_set.index_select(1, edges.set_of) if at_once else by_set)
     return _forward(language, pairs, rows), _backward(language, pairs, rows)
 
 
@@ -138,9 +136,7 @@ def log_forward(language: Language, log_mass: Tensor) -> Messages:
         source = torch.cat([value[i], _log_sum(value[i], *lists["users"])])
         pair = _log_sum(source, *lists["sources"]) + _by_set(edges, log_mass[i], _log_sum)
         value[i + 1] = _log_sum(pair, *lists["arrivals"])
-    return Messages(
-        value, value.new_zeros(length + 1, rows), value.new_zeros(language.states), True
-    )
+    return Messages(value, value.new_zeros(length + 1, rows), value.new_zeros(language.states), True)
 
 
 def _walk_back(language: Language, value: Tensor, over: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Tensor:

@@ -59,7 +59,7 @@ def product(left: Parts, right: Parts, truth: tuple[bool, bool, bool, bool], bud
     # Whatever is settled is looked up by (fate of one, fate of other): -1 open, else the settled value.
     verdict = _settled(truth)
     total = states1 * states2
-    table = _numbering(total + 2)
+    table = _Numbering(total + 2)
 
     def settle(code: NDArray[np.int64]) -> NDArray[np.int64]:
         state1, state2 = np.divmod(code, states2)
@@ -96,7 +96,7 @@ def product(left: Parts, right: Parts, truth: tuple[bool, bool, bool, bool], bud
     return classes, np.concatenate(rows), 0, accept.astype(np.bool_)
 
 
-class _numbering:
+class _Numbering:
     """Numbers for codes in the order in which they are first seen."""
 
     def __init__(self, size: int) -> None:

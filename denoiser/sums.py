@@ -40,10 +40,8 @@ class Sums:
         for i in range(length):
             move = self.language.moves(state)  # [b, C]
             after = beta[i + 1].T.gather(1, move)
-            if logarithmic:
-                joint = relative(after + weight[i])
-            else:
-                joint = after * weight[i] * self.language.tilts(state, move)
+            plain = None if logarithmic else after * weight[i] * self.language.tilts(state, move)
+            joint = relative(after + weight[i]) if plain is None else plain
             total = joint.cumsum(1)
             pick = (total[:, :-1] <= goal[i] * total[:, -1:]).sum(1, keepdim=True)
             chosen.append(pick)

@@ -125,7 +125,7 @@ class Automaton:
     def meet(self, other: Automaton, entries: int) -> Automaton | None:
         """`self & other`, or None where its table of states by classes would have more than `entries` entries."""
         joint = self.classes.astype(np.int64) * other.delta.shape[1] + other.classes
-        budget = entries // max(1, np.count_nonzero(np.bincount(joint)))
+        budget = entries // max(1, int(np.count_nonzero(np.bincount(joint))))
         try:
             return self._combine(other, (False, False, False, True), "&", budget)
         except StateBudgetError:

@@ -216,14 +216,14 @@ class Presence:
     def backward(self, after: Tensor, able: Tensor) -> Tensor:
         """Positive where a state [Q, B] can move to one that is positive in `after` [Q, B] by an able class [C, B]."""
         pairs = after.index_select(0, self._edges.target).mul_(self._sets(able))
-        return self._out @ torch.cat([pairs, (self._hub @ pairs).clamp_max_(1.0)])  # type: ignore[operator, no-any-return]
+        return self._out @ torch.cat([pairs, (self._hub @ pairs).clamp_max_(1.0)])  # type: ignore[operator]
 
     def forward(self, before: Tensor, able: Tensor) -> Tensor:
         """Positive where a state can be come to from one that is positive in `before`."""
         moved = self._back @ before  # type: ignore[operator]
         count = self._edges.pairs
         pairs = (moved[:count] + self._user @ moved[count:]).clamp_max_(1.0).mul_(self._sets(able))  # type: ignore[operator]
-        return self._into @ pairs  # type: ignore[operator, no-any-return]
+        return self._into @ pairs  # type: ignore[operator]
 
     def classes(self, before: Tensor, after: Tensor, width: int) -> Tensor:
         """Classes that lead from a state of `before` [Q, B] to one of `after` [Q, B], both bool: bool [C, B]."""
@@ -241,7 +241,7 @@ class Presence:
         able = able[: self._edges.classes]
         if self._nodes is not None:
             able = torch.cat([able, self._nodes @ able])
-        return (self._pick @ able).clamp_max_(1.0).index_select(0, self._edges.set_of)  # type: ignore[operator, no-any-return]
+        return (self._pick @ able).clamp_max_(1.0).index_select(0, self._edges.set_of)  # type: ignore[operator]
 
 
 def potentials(graph: Graph, size: Array) -> Array:

@@ -121,7 +121,7 @@ class Posterior:
         before, after = reachable(self.language, committed)
         rows, length = self.open.shape
         chosen = torch.empty_like(self.tokens)
-        step = max(1, _AT_ONCE // (rows * self.language.states))
+        step = max(1, _AT_ONCE // max(1, rows * self.language.states))
         for i in range(0, length, step):
             j = min(i + step, length)
             # States first, positions and rows side by side: [Q, positions * B].

@@ -105,11 +105,7 @@ def graph_of(
         none = Lists(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64))
         empty = Lists(np.zeros(states + 1, dtype=np.int64), np.zeros(0, dtype=np.int64))
         return Graph(none, none.items, none.items, empty, empty, none, accept)
-    rng = np.random.default_rng(0)
-    names = [
-        np.add.reduceat(rng.integers(0, 2**64, width, dtype=np.uint64)[order.ravel()], begin)[kept]
-        for _ in range(2)
-    ]
+    names = [np.add.reduceat(marks[order.ravel()], begin)[kept] for marks in _marks(width)]
     source, target, begin, end = source[kept], target[kept], begin[kept], end[kept]
     label, first = _alike(names)
     counts = end[first] - begin[first]
@@ -117,6 +113,12 @@ def graph_of(
     members = Lists(np.concatenate([[0], np.cumsum(counts)]), order.ravel()[places])
     code, pair = np.unique(label * states + target, return_inverse=True)
     return _with_hubs(members, code // states, code % states, source, pair.reshape(-1), states, accept)
+
+
+def _marks(count: int) -> list[NDArray[np.uint64]]:
+    """Two random 64-bit marks for each of `count` things."""
+    rng = np.random.default_rng(count)
+    return [rng.integers(0, 2**64, count, dtype=np.uint64) for _ in range(2)]
 
 
 def _alike(names: list[NDArray[np.uint64]]) -> tuple[Ints, Ints]:
@@ -138,13 +140,9 @@ def _with_hubs(
     accept: NDArray[np.bool_],
 ) -> Graph:
     """Put the pairs that the same states have behind a hub, where that makes fewer links."""
-    rng = np.random.default_rng(1)
     order = np.argsort(pair, kind="stable")
     begin = np.searchsorted(pair[order], np.arange(len(set_of)))
-    names = [
-        np.add.reduceat(rng.integers(0, 2**64, states, dtype=np.uint64)[source[order]], begin)
-        for _ in range(2)
-    ]
+    names = [np.add.reduceat(marks[source[order]], begin) for marks in _marks(states)]
     bundle, first = _alike(names)
     pairs, sources = np.bincount(bundle), np.bincount(pair, minlength=len(set_of))[first]
     worth = pairs * sources > 2 * (pairs + sources)
@@ -220,7 +218,8 @@ def by_tree(lists: Lists, size: int) -> tuple[Lists, Lists]:
         node, step = node + len(starts), 2 * step
     owner, part = np.concatenate(owners), np.concatenate(parts).astype(np.int64)
     used = np.unique(part[part >= size]) - size
-    tree = Lists.of(*(np.concatenate(both) for both in zip(*spans, strict=True)), node).keep(used)
+    holders, held = (np.concatenate(both) for both in zip(*spans, strict=True))
+    tree = Lists.of(holders, held, node).keep(used)
     number = np.concatenate([np.arange(size), size + np.cumsum(np.bincount(used, minlength=node)) - 1])
     return tree, Lists.of(owner, number[part], len(lists))
 
@@ -253,7 +252,8 @@ def join(
     number = np.full(left.states * right, -1, dtype=np.int32)
     seen_hub = np.full(max(len(left.inside), 1) * right, -1, dtype=np.int32)
     wave = np.array([start1 * right + start2])
-    states, hubs, depth = [wave], [], [np.zeros(1, dtype=np.int64)]
+    states, depth = [wave], [np.zeros(1, dtype=np.int64)]
+    hubs: list[Ints] = []
     number[wave] = 0
     count = 1
     while len(wave) and len(states) <= length:

@@ -21,6 +21,9 @@ from redraft.denoiser.refinement import distance
 
 Array = np.ndarray[Any, Any]
 
+#: States x classes up to which the factors of all moves are kept as a table.
+_SMALL = 2**20
+
 
 @dataclass(frozen=True, eq=False)
 class Language:
@@ -77,7 +80,8 @@ class Language:
         """The same automata from other start states [B]."""
         moved = copy(self)
         object.__setattr__(moved, "start", start)
-        for name in ("size", "segments", "edges"):
+        small = ("_columns", "_tilt_columns") if self._is_small else ()
+        for name in ("size", "segments", "edges", "_tilt_table", *small):
             moved.__dict__[name] = getattr(self, name)
         return moved
 
@@ -98,7 +102,32 @@ class Language:
 
     def tilts(self, state: Tensor, move: Tensor) -> Tensor:
         """exp(h(move) - h(state)) [b, C], the factor that `potential` h puts on the moves from states [b]."""
+        if self._tilt_table is not None:
+            return self._tilt_table.index_select(0, state)
         return (self.potential[move] - self.potential[state][:, None]).exp()
+
+    def column_tilts(self, classes: Tensor, move: Tensor) -> Tensor:
+        """The same factor on the moves `columns(classes)`: [..., Q]."""
+        if self._tilt_table is not None:
+            return self._tilt_columns[classes]
+        return (self.potential[move] - self.potential).exp()
+
+    @property
+    def _is_small(self) -> bool:
+        return self.states * self.width <= _SMALL
+
+    @cached_property
+    def _tilt_table(self) -> Tensor | None:
+        """`tilts` of all states [Q, C], where that is not too large to keep."""
+        if not self._is_small:
+            return None
+        every = torch.arange(self.states, device=self.accept.device)
+        return (self.potential[self.moves(every)] - self.potential[:, None]).exp()
+
+    @cached_property
+    def _tilt_columns(self) -> Tensor:
+        assert self._tilt_table is not None
+        return self._tilt_table.T.contiguous()
 
     @cached_property
     def _columns(self) -> Tensor:
@@ -208,7 +237,7 @@ class Factored(Language):
         )
 
     @property
-    def graph(self) -> Graph:  # type: ignore[override]
+    def graph(self) -> Graph:
         """The automata as a sparse graph."""
         return self.links
 
@@ -218,6 +247,10 @@ class Factored(Language):
         after2 = self.two.index_select(0, right).index_select(1, self.of_class[1])
         move = self.number[after1 * len(self.two) + after2]
         return torch.where((state == self.states - 1)[:, None], self.states - 1, move)
+
+    @property
+    def _is_small(self) -> bool:
+        return False
 
     def columns(self, classes: Tensor) -> Tensor:
         after1 = self._one_columns[self.of_class[0][classes]][..., self.pair[0]]

@@ -28,7 +28,9 @@ def nbest(
     values = torch.full((n,), -torch.inf, dtype=torch.float64, device=tokens.device)
     # (bound in grains, prefix, state, log p of the prefix); equal bounds go by the prefix, so by token ids.
     best = float(ahead[0, start])
-    waiting = [(-round(best / GRAIN), (), start, 0.0)] if best > -torch.inf else []
+    waiting: list[tuple[int, tuple[int, ...], int, float]] = (
+        [(-round(best / GRAIN), (), start, 0.0)] if best > -torch.inf else []
+    )
     found = 0
     while waiting and found < n:
         _, prefix, state, value = heapq.heappop(waiting)

@@ -12,6 +12,9 @@ from redraft.denoiser.language import Language
 from redraft.denoiser.masses import relative
 from redraft.denoiser.messages import Messages
 
+#: Positions x rows x states whose moves are looked up together.
+_AT_ONCE = 2**21
+
 
 @dataclass(frozen=True, eq=False)
 class Sums:
@@ -60,18 +63,21 @@ class Sums:
     def ratios(self, classes: Tensor) -> Tensor:
         """log w_i(c) / Z for one class at each position, `classes` [b, L]: [b, L]."""
         scale = (self.alpha.scale[:-1] + self.beta.scale[1:]).T - self.log_z()[:, None]
-        height = None if self.alpha.logarithmic else self.language.potential
+        length, rows = classes.shape[1], len(classes)
+        step = max(1, _AT_ONCE // max(1, rows * self.language.states))
         found = []
-        for i, column in enumerate(classes.T):
-            move = self.language.columns(column)  # [b, Q]
+        for i in range(0, length, step):
+            j = min(i + step, length)
+            which = classes[:, i:j].T
+            move = self.language.columns(which)  # [positions, b, Q]
             # States last: a sum along them then has the same order whatever the number of rows.
-            before = self.alpha.value[i].T.contiguous()
-            after = self.beta.value[i + 1].T.gather(1, move)
-            if height is None:
-                found.append((before + after).logsumexp(1))
+            before = self.alpha.value[i:j].transpose(1, 2).contiguous()
+            after = self.beta.value[i + 1 : j + 1].transpose(1, 2).gather(2, move)
+            if self.alpha.logarithmic:
+                found.append((before + after).logsumexp(2))
             else:
-                found.append((before * after * (height[move] - height).exp()).sum(1).log())
-        return torch.stack(found, 1) + scale
+                found.append((before * after * self.language.column_tilts(which, move)).sum(2).log())
+        return torch.cat(found).T + scale
 
 
 def sums(language: Language, log_mass: Tensor) -> list[Sums]:

@@ -137,7 +137,7 @@ def _on_canvas(factors: Sequence[Automaton], scene: Scene) -> Language | None:
     """The factors as tensors, for one row; None where no canvas of the scene's length is in all of them."""
     if len(factors) == 1:
         return Language.of(factors, [0], scene.device) if _fits(factors[0], scene.length) else None
-    language = Factored.meet(*factors, scene.length, scene.device, STATE_BUDGET)
+    language = Factored.meet(factors[0], factors[1], scene.length, scene.device, STATE_BUDGET)
     # With an EOS token padding makes any short text long enough.
     return language if language is None or scene.ending or _reaches(language, scene.length) else None
 
@@ -178,7 +178,7 @@ def _unsatisfiable(
             least = factors[0].shortest()
         else:
             most = factors[0].states * factors[1].states
-            language = Factored.meet(*factors, most, scene.device, STATE_BUDGET)
+            language = Factored.meet(factors[0], factors[1], most, scene.device, STATE_BUDGET)
             least = None if language is None else int(shortest_canvas(language)[0])
         return None if least is None else least + scene.ending
 

@@ -57,6 +57,12 @@ class Edges:
         """U."""
         return len(self.graph.target)
 
+    @property
+    def links(self) -> int:
+        """Terms of one position's sums."""
+        g = self.graph
+        return len(g.direct.items) + len(g.hubs.items) + len(g.inside.items)
+
     @cached_property
     def _hub_height(self) -> Array:
         """The greatest potential behind each hub [H]."""

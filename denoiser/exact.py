@@ -86,7 +86,8 @@ class Posterior:
 
     @cached_property
     def _sums(self) -> list[Sums]:
-        return sums(self.language, self._log_mass)
+        held = torch.where(self.open, -1, self.language.classes[self.tokens.clamp_min(0)])
+        return sums(self.language, self._log_mass, held.T)
 
     def _gathered(self, parts: list[Tensor]) -> Tensor:
         """Results [b, ...] of the groups of rows put back in the batch's order."""

@@ -81,7 +81,7 @@ class Language:
         moved = copy(self)
         object.__setattr__(moved, "start", start)
         small = ("_columns", "_tilt_columns") if self._is_small else ()
-        for name in ("size", "segments", "edges", "_tilt_table", *small):
+        for name in ("size", "segments", "edges", "live", "_tilt_table", *small):
             moved.__dict__[name] = getattr(self, name)
         return moved
 
@@ -104,13 +104,13 @@ class Language:
         """exp(h(move) - h(state)) [b, C], the factor that `potential` h puts on the moves from states [b]."""
         if self._tilt_table is not None:
             return self._tilt_table.index_select(0, state)
-        return (self.potential[move] - self.potential[state][:, None]).exp()
+        return _tilt(self.potential[move], self.potential[state][:, None])
 
     def column_tilts(self, classes: Tensor, move: Tensor) -> Tensor:
         """The same factor on the moves `columns(classes)`: [..., Q]."""
         if self._tilt_table is not None:
             return self._tilt_columns[classes]
-        return (self.potential[move] - self.potential).exp()
+        return _tilt(self.potential[move], self.potential)
 
     @property
     def _is_small(self) -> bool:
@@ -122,7 +122,7 @@ class Language:
         if not self._is_small:
             return None
         every = torch.arange(self.states, device=self.accept.device)
-        return (self.potential[self.moves(every)] - self.potential[:, None]).exp()
+        return _tilt(self.potential[self.moves(every)], self.potential[:, None])
 
     @cached_property
     def _tilt_columns(self) -> Tensor:
@@ -157,6 +157,14 @@ class Language:
         """The automata as a sparse graph."""
         delta, accept = self.delta.cpu().numpy(), self.accept.cpu().numpy()
         return graph_of(delta, accept, distance(delta.astype(np.int32), accept) >= 0)
+
+    @cached_property
+    def live(self) -> Tensor:
+        """1 at states from which a word can be finished, 0 in dead ends: [Q] float64."""
+        some = torch.zeros(self.states, dtype=torch.float64, device=self.accept.device)
+        some[self.accept] = 1.0
+        some[torch.from_numpy(np.unique(self.graph.out()[0])).to(some.device)] = 1.0
+        return some
 
     @cached_property
     def edges(self) -> Edges:
@@ -266,6 +274,12 @@ class Factored(Language):
     @cached_property
     def _two_columns(self) -> Tensor:
         return self.two.T.contiguous()
+
+
+def _tilt(after: Tensor, before: Tensor) -> Tensor:
+    """exp(after - before). Only moves into dead ends are ever near the limit; they are multiplied by zero, and 0 * inf
+    would be no number."""
+    return (after - before).clamp_max(100.0).exp()
 
 
 def reachable(language: Language, committed: Tensor) -> tuple[Tensor, Tensor]:

@@ -8,7 +8,7 @@ States come first and rows last ([Q, B]), so that a gather of states moves whole
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -24,6 +24,8 @@ _CONTRAST = 600.0
 _TINY = 1e-300
 #: Pairs x rows x positions up to which their class masses are gathered at once.
 _AT_ONCE = 1_000_000
+#: Links of a graph from which committed positions are followed one by one.
+_LARGE = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +46,12 @@ class Messages:
         return value + self.scale[:, None, :] + self.shift[:, None]
 
 
-def plain(language: Language, log_mass: Tensor) -> tuple[Messages, Messages]:
-    """alpha and beta by scaled sums of class log-masses [L, C, B]; see `is_sound`."""
+def plain(language: Language, log_mass: Tensor, held: Tensor | None = None) -> tuple[Messages, Messages]:
+    """alpha and beta by scaled sums of class log-masses [L, C, B]; see `is_sound`.
+
+    `held` [L, B] names the class of a committed position, -1 for an open one. Of a large language a committed position
+    is one move from each state and no sum.
+    """
     edges = language.edges
     mass = log_mass.exp()
     length, width, rows = mass.shape
@@ -53,7 +59,29 @@ def plain(language: Language, log_mass: Tensor) -> tuple[Messages, Messages]:
     by_set = by_set.view(-1, length, rows).transpose(0, 1)
     at_once = length * rows * edges.pairs <= _AT_ONCE
     pairs = list(by_set.index_select(1, edges.set_of) if at_once else by_set)
-    return _forward(language, pairs, rows), _backward(language, pairs, rows)
+    moves: list[_Moves | None] = [None] * length
+    if held is not None and edges.links >= _LARGE:
+        moves = [_Moves.of(language, row) for row in held]
+    return _forward(language, pairs, rows, moves), _backward(language, pairs, rows, moves)
+
+
+@dataclass(frozen=True, eq=False)
+class _Moves:
+    """Rows `done` [d] whose position is committed, the state that follows each [Q, d] and the move's factor; `open`."""
+
+    done: Tensor
+    open: Tensor
+    after: Tensor
+    factor: Tensor
+
+    @staticmethod
+    def of(language: Language, held: Tensor) -> _Moves | None:
+        done = (held >= 0).nonzero().squeeze(1)
+        if not len(done):
+            return None
+        after = language.columns(held[done])
+        factor = language.column_tilts(held[done], after)
+        return _Moves(done, (held < 0).nonzero().squeeze(1), after.T.contiguous(), factor.T.contiguous())
 
 
 def has_plain_masses(log_mass: Tensor) -> Tensor:
@@ -70,42 +98,70 @@ def is_sound(alpha: Messages, beta: Messages, log_z: Tensor) -> Tensor:
     return (alpha.scale + beta.scale - log_z < _CONTRAST).all(0)
 
 
-def _backward(language: Language, mass: list[Tensor], rows: int) -> Messages:
-    edges, length = language.edges, len(mass)
+def _backward(language: Language, mass: list[Tensor], rows: int, moves: Sequence[_Moves | None]) -> Messages:
+    length = len(mass)
     value = language.potential.new_empty(length + 1, language.states, rows)
     scale = value.new_ones(length + 1, rows)
-    moved = value.new_empty(edges.pairs + len(edges.graph.inside), rows)
-    own, hubs = moved[: edges.pairs], moved[edges.pairs :]
     value[length] = language.accept[:, None].to(value.dtype)
     for i in range(length - 1, -1, -1):
-        torch.index_select(value[i + 1], 0, edges.target, out=own)
-        own.mul_(_of_pairs(mass[i], edges))
-        if len(hubs):
-            torch.addmm(hubs, edges.hub, own, beta=0.0, out=hubs)
-        torch.addmm(value[i], edges.out, moved, beta=0.0, out=value[i])
+        move, later = moves[i], value[i + 1]
+        if move is None:
+            _pull(language.edges, later, mass[i], value[i])
+        else:
+            value[i][:, move.done] = later[:, move.done].gather(0, move.after).mul_(move.factor)
+            if len(move.open):
+                some = value.new_empty(language.states, len(move.open))
+                _pull(language.edges, later[:, move.open], mass[i][:, move.open], some)
+                value[i][:, move.open] = some
         torch.amax(value[i], 0, out=scale[i])
         value[i].div_(scale[i].clamp_min_(_TINY))
     return Messages(value, scale.log().flip(0).cumsum(0).flip(0), language.potential, False)
 
 
-def _forward(language: Language, mass: list[Tensor], rows: int) -> Messages:
-    edges, length = language.edges, len(mass)
+def _pull(edges: Edges, later: Tensor, mass: Tensor, out: Tensor) -> None:
+    """beta_i [Q, B] from beta_{i+1} and the masses of sets or pairs."""
+    moved = later.new_empty(edges.pairs + len(edges.graph.inside), later.shape[1])
+    own, hubs = moved[: edges.pairs], moved[edges.pairs :]
+    torch.index_select(later, 0, edges.target, out=own)
+    own.mul_(_of_pairs(mass, edges))
+    if len(hubs):
+        torch.addmm(hubs, edges.hub, own, beta=0.0, out=hubs)
+    torch.addmm(out, edges.out, moved, beta=0.0, out=out)
+
+
+def _forward(language: Language, mass: list[Tensor], rows: int, moves: Sequence[_Moves | None]) -> Messages:
+    length = len(mass)
     value = language.potential.new_zeros(length + 1, language.states, rows)
     scale = value.new_ones(length + 1, rows)
-    moved = value.new_empty(edges.pairs + len(edges.graph.inside), rows)
-    own, hubs = moved[: edges.pairs], moved[edges.pairs :]
     value[0].scatter_(0, language.start[None, :], 1.0)
     for i in range(length):
-        torch.addmm(moved, edges.back, value[i], beta=0.0, out=moved)
-        if len(hubs):
-            torch.addmm(own, edges.user, hubs, out=own)
-        own.mul_(_of_pairs(mass[i], edges))
-        torch.addmm(value[i + 1], edges.into, own, beta=0.0, out=value[i + 1])
+        move, before = moves[i], value[i]
+        if move is None:
+            _push(language.edges, before, mass[i], value[i + 1])
+        else:
+            went = before[:, move.done].mul_(move.factor)
+            value[i + 1][:, move.done] = torch.zeros_like(went).scatter_add_(0, move.after, went)
+            if len(move.open):
+                some = value.new_empty(language.states, len(move.open))
+                _push(language.edges, before[:, move.open], mass[i][:, move.open], some)
+                value[i + 1][:, move.open] = some
+            value[i + 1].mul_(language.live[:, None])
         torch.amax(value[i + 1], 0, out=scale[i + 1])
         value[i + 1].div_(scale[i + 1].clamp_min_(_TINY))
     logs = scale.log()
     logs[0] = language.potential[language.start]
     return Messages(value, logs.cumsum(0), -language.potential, False)
+
+
+def _push(edges: Edges, before: Tensor, mass: Tensor, out: Tensor) -> None:
+    """alpha_{i+1} [Q, B] from alpha_i and the masses of sets or pairs."""
+    moved = before.new_empty(edges.pairs + len(edges.graph.inside), before.shape[1])
+    own, hubs = moved[: edges.pairs], moved[edges.pairs :]
+    torch.addmm(moved, edges.back, before, beta=0.0, out=moved)
+    if len(hubs):
+        torch.addmm(own, edges.user, hubs, out=own)
+    own.mul_(_of_pairs(mass, edges))
+    torch.addmm(out, edges.into, own, beta=0.0, out=out)
 
 
 def _of_pairs(mass: Tensor, edges: Edges) -> Tensor:

@@ -80,8 +80,11 @@ class Sums:
         return torch.cat(found).T + scale
 
 
-def sums(language: Language, log_mass: Tensor) -> list[Sums]:
-    """Sums of all rows [L, C, B], plain where that is sound for the row, logarithmic elsewhere."""
+def sums(language: Language, log_mass: Tensor, held: Tensor | None = None) -> list[Sums]:
+    """Sums of all rows [L, C, B], plain where that is sound for the row, logarithmic elsewhere.
+
+    `held` [L, B]: the class of each committed position, -1 for an open one.
+    """
     every = torch.arange(log_mass.shape[2], device=log_mass.device)
     if log_mass.is_cuda:
         return [_logarithmic(language, log_mass, every)]
@@ -90,7 +93,7 @@ def sums(language: Language, log_mass: Tensor) -> list[Sums]:
     if bool(plain.any()):
         rows = every[plain]
         part = _part(language, log_mass, rows)
-        first = Sums(rows, *part, *messages.plain(*part))
+        first = Sums(rows, *part, *messages.plain(*part, None if held is None else held[:, rows]))
         sound = messages.is_sound(first.alpha, first.beta, first.log_z())
         done.append(first if bool(sound.all()) else _kept(first, sound))
         plain[rows[~sound]] = False

@@ -57,9 +57,6 @@ def test_wrong_types_are_never_bare_errors(name: str) -> None:
                 positional = given.pop(cls.variadic, ()) if cls.variadic else ()
                 try:
                     cls(*positional, **given)
-                except InvalidGuideError as error:
-                    refused += 1
-                    assert "use " in str(error) or "give " in str(error) or ": " in str(error)
                 except RedraftError:
                     refused += 1
     assert refused >= len(WRONG) // 2

@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from redraft.denoiser.errors import RedraftError
+from redraft.denoiser.errors import GuideError, RedraftError
 from redraft.recipes.blame import blame
 from redraft.recipes.errors import InvalidRecipeError
 from redraft.recipes.journal import Journal
@@ -84,7 +84,7 @@ class _Run:
         try:
             (result,) = recipe.run(denoiser)
         except RedraftError as error:
-            return head | _error(error, blame(error.__cause__) if _is_crash(error) else str(error))
+            return head | _error(error, _said(error))
         except Exception as error:  # whatever a plugin or a model raises on this row's text
             return head | _error(error, blame(error))
         shown = {name: list(v) if isinstance(v, tuple) else v for name, v in self._values.items()}
@@ -110,8 +110,10 @@ class _Run:
         return self._models[name]
 
 
-def _is_crash(error: Exception) -> bool:
-    return isinstance(error.__cause__, Exception) and not isinstance(error.__cause__, RedraftError)
+def _said(error: RedraftError) -> str:
+    """An error's own words; where a guide crashed, whose code that was."""
+    cause = error.__cause__
+    return blame(cause) if isinstance(error, GuideError) and isinstance(cause, Exception) else str(error)
 
 
 def _error(error: Exception, message: str) -> dict[str, Any]:

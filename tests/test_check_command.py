@@ -5,11 +5,14 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
+import textwrap
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -265,3 +268,20 @@ def test_a_full_disk_is_said_as_such() -> None:
         )
     assert done.returncode == cli.INVALID
     assert done.stderr == "redraft: the output cannot be written: No space left on device\n"
+
+
+def test_the_page_on_testing_tells_the_truth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "testing-a-generator.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    (recipe,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    Path("note.toml").write_text(recipe)
+    (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(block, names)
+    for product in ("Kettle 3", "Lamp"):
+        names["test_a_note_keeps_to_the_recipe"](product)
+    text = "As an AI I like the kettle 3, which is light and quiet."
+    with pytest.raises(AssertionError) as caught:
+        assert_satisfies(text, "note.toml", parameters={"product": "Kettle 3"})
+    shown = textwrap.indent(f"AssertionError: {caught.value}", "    ")
+    assert shown in page

@@ -388,3 +388,13 @@ def test_reports_that_cannot_be_are_refused_at_once(
 def test_a_page_on_other_results_is_refused(made: tuple[list[Result], Recorder]) -> None:
     with pytest.raises(InvalidRecipeError, match="the recorder saw 2 texts and 1 were given"):
         page(made[0][:1], made[1], WHOLE)
+
+
+def test_the_page_on_reports_tells_the_truth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (Path(__file__).parent.parent / "docs" / "report.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        names: dict[str, object] = {}
+        exec(block, names)
+    Page(str(names["html"]))
+    Page((tmp_path / "story.html").read_text(encoding="utf-8"))

@@ -48,21 +48,33 @@ def perform_table(
     run = _Run(recipe, change, device, _plan_digest(recipe, asked))
     counts: Counter[str] = Counter()
     with Journal(out, run.plan) if out is not None else nullcontext() as journal:
-        done = {} if journal is None else journal.done
         if journal is not None and journal.repaired:
             print(f"redraft: {out}: its last line was torn; that row is written again", file=sys.stderr)
-        for row in _watched(rows):
-            line = done.get(row.key)
-            if line is None:
-                line = run.line(row)
-                if journal is None:
-                    print(json.dumps(line, allow_nan=False), flush=True)
-                else:
-                    journal.add(line)
-            counts["there already" if row.key in done else "failed" if "error" in line else "written"] += 1
-            counts["violating"] += not _sound(line)
+        try:
+            for kind, line in _lines(rows, run, journal):
+                counts[kind] += 1
+                counts["violating"] += not _sound(line)
+        except KeyboardInterrupt:
+            if journal is not None:
+                print("redraft: stopped: the same command goes on from there", file=sys.stderr)
+            raise
     print(_summary(len(rows), counts), file=sys.stderr)
     return 1 if counts["failed"] or counts["violating"] else 0
+
+
+def _lines(rows: Sequence[Row], run: _Run, journal: Journal | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The line of each row, written or there already, and which of these; a new one is put out at once."""
+    done = {} if journal is None else journal.done
+    for row in _watched(rows):
+        if row.key in done:
+            yield "there already", done[row.key]
+            continue
+        line = run.line(row)
+        if journal is None:
+            print(json.dumps(line, allow_nan=False), flush=True)
+        else:
+            journal.add(line)
+        yield "failed" if "error" in line else "written", line
 
 
 class _Run:

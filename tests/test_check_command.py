@@ -226,6 +226,7 @@ def test_soft_guides_count_when_asked() -> None:
         assert_satisfies(text, Repetition(), encouraged=True)
 
 
+@pytest.mark.long
 def test_the_helper_imports_no_test_framework() -> None:
     names = ("pytest", "_pytest", "hypothesis")
     code = f"import sys, redraft.recipes.testing; print([m for m in {names} if m in sys.modules])"

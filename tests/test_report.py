@@ -390,6 +390,7 @@ def test_a_page_on_other_results_is_refused(made: tuple[list[Result], Recorder])
         page(made[0][:1], made[1], WHOLE)
 
 
+@pytest.mark.long
 def test_the_page_on_reports_tells_the_truth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (Path(__file__).parent.parent / "docs" / "report.md").read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)

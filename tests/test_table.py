@@ -266,6 +266,7 @@ main()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
+@pytest.mark.long
 def test_killed_in_the_middle_it_goes_on_and_nothing_is_lost(run: Run) -> None:
     who = ["dog", "cat", "sea", "ship", "home", "storm", "light", "house"]
     Path("t.csv").write_text("who\n" + "\n".join(who * 3) + "\n")

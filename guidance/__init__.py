@@ -4,7 +4,9 @@ from redraft.denoiser.algebra import All, Any, During, Not, Scaled, during
 from redraft.guidance.bias import Bias
 from redraft.guidance.forbid import Forbid
 from redraft.guidance.infill import Infill
+from redraft.guidance.json import Json, JsonSchema
 from redraft.guidance.keywords import Keywords
+from redraft.guidance.one_of import OneOf
 from redraft.guidance.pattern import Pattern
 from redraft.guidance.repetition import Repetition
 from redraft.guidance.sentences import Sentences
@@ -20,8 +22,11 @@ __all__ = [
     "During",
     "Forbid",
     "Infill",
+    "Json",
+    "JsonSchema",
     "Keywords",
     "Not",
+    "OneOf",
     "Pattern",
     "Repetition",
     "Scaled",

@@ -44,6 +44,12 @@ def write(
     ] = None,
     sentences: Annotated[str | None, Option(metavar="A-B", help="How many complete sentences.")] = None,
     tokens: Annotated[str | None, Option(metavar="A-B", help="How many of the denoiser's tokens.")] = None,
+    json_schema: Annotated[
+        str | None, Option(metavar="FILE", help="A JSON Schema that the text, as JSON, validates against.")
+    ] = None,
+    one_of: Annotated[
+        list[str] | None, Option(metavar="TEXT", help="The text is one of these. Repeatable.")
+    ] = None,
     condition: Annotated[
         list[str] | None,
         Option(metavar="KIND=VALUE", help="A tag of the denoiser, such as genre=tale. Repeatable."),
@@ -77,7 +83,19 @@ def write(
     from redraft.recipes.recipe import Recipe
     from redraft.recipes.writing import perform
 
-    asked = Asked(keyword or (), forbid or (), sentiment, style, template, pattern, words, sentences, tokens)
+    asked = Asked(
+        keyword or (),
+        forbid or (),
+        sentiment,
+        style,
+        template,
+        pattern,
+        words,
+        sentences,
+        tokens,
+        json_schema,
+        one_of or (),
+    )
     base = find(recipe) if recipe else Recipe()
     conditions = parse_conditions(condition or ())
     whole = apply(

@@ -16,6 +16,8 @@ numbers = st.floats(-1e6, 1e6)
 shares = st.floats(0, 1, exclude_min=True)
 PATTERNS = ("a|b", "(?i)storm.*", "[A-Z][a-z]+\\.", "é+", '"quoted" \\\\ back')
 
+SCHEMAS = (True, '{"const": 1.0}', {"type": "array", "items": {"enum": ["é", None]}}, {"const": '"\\ \n'})
+
 
 def ranges(floor: int) -> st.SearchStrategy[dict[str, Any]]:
     pairs = st.tuples(st.integers(floor, 60), st.none() | st.integers(0, 60))
@@ -45,11 +47,23 @@ SIMPLE: dict[str, st.SearchStrategy[dict[str, Any]]] = {
         {"template": st.sampled_from(("___ é", "a [[3-6]] b", 'say "___" \\[ now', "[[2]]\n___ \x7f"))},
         optional={"anchor": st.sampled_from(("early", "free"))},
     ),
+    "json": st.fixed_dictionaries(
+        {}, optional={"max_depth": st.integers(0, 3), "whitespace": st.sampled_from(("spaced", "free"))}
+    ),
+    "json-schema": st.fixed_dictionaries(
+        {"schema": st.sampled_from(SCHEMAS)},
+        optional={"max_depth": st.integers(0, 2), "whitespace": st.sampled_from(("pretty", "free"))},
+    ),
     "keywords": st.fixed_dictionaries(
         {"words": words},
         optional={"at_least": st.just(1), "whole": st.booleans(), "exact_case": st.booleans()},
     ),
-    "pattern": st.fixed_dictionaries({"pattern": st.sampled_from(PATTERNS)}),
+    "one-of": st.fixed_dictionaries(
+        {"choices": st.lists(texts, min_size=1, max_size=3)}, optional={"ignore_case": st.booleans()}
+    ),
+    "pattern": st.fixed_dictionaries(
+        {"pattern": st.sampled_from(PATTERNS)}, optional={"contains": st.booleans()}
+    ),
     "repetition": st.fixed_dictionaries({}, optional={"strength_nats": st.floats(0, 1e3)}),
     "sentences": ranges(1),
     "sentiment": st.fixed_dictionaries({"tone": st.sampled_from(("positive", "negative"))}),

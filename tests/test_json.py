@@ -7,6 +7,7 @@ import json
 import random
 import time
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import jsonschema
@@ -16,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toys import Chaos, small_vocabulary
 
-from redraft.denoiser import Automaton, InvalidGuideError, Scene, UnsatisfiableError
+from redraft.denoiser import Automaton, HardGuide, InvalidGuideError, Scene, UnsatisfiableError
 from redraft.denoiser.errors import StateBudgetError
 from redraft.denoiser.refinement import distance
 from redraft.denoiser.regex import UTF8
@@ -528,6 +529,53 @@ def test_written_values_validate(schema: dict[str, Any], seed: int) -> None:
         text = sample(made, rng).decode()
         jsonschema.Draft202012Validator(schema).validate(parse(text))
         assert JsonSchema(schema).check(text).status == "satisfied"
+
+
+PIECES = [
+    '"',
+    "a",
+    "é",
+    "\\n",
+    "[",
+    "]",
+    "{",
+    "}",
+    ",",
+    ":",
+    " ",
+    "null",
+    "true",
+    "-1",
+    "3.5",
+    "0",
+    '"a"',
+    '{"a":',
+    "x",
+]
+GUIDES: list[HardGuide] = [
+    Json(1),
+    Json(2, "free"),
+    ~Json(0),
+    JsonSchema({"type": "array", "items": {"type": ["string", "null"], "maxLength": 2}}),
+    JsonSchema({"properties": {"a": {}}, "required": ["a"]}, "spaced"),
+    ~JsonSchema({"anyOf": [{"type": "string"}, {"const": 3.5}, {"type": "object"}]}),
+    JsonSchema(True) & ~Json(0),
+]
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=str)
+@given(
+    text=st.lists(st.sampled_from(PIECES), max_size=8).map("".join)
+    | st.sampled_from(['{"a":[]}', "[null,null]"])
+)
+@settings(max_examples=120, deadline=None)
+def test_language_within_check_within_outer(guide: HardGuide, text: str) -> None:
+    held, tokens = guide.check(text).status == "satisfied", VOCABULARY.encode(text)
+    inner, outer = bounds(guide)
+    if inner.accepts(tokens):
+        assert held, guide.check(text)
+    if held:
+        assert outer.accepts(tokens)
 
 
 def test_language_is_within_outer_and_negation_is_sound() -> None:

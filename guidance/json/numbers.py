@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -71,6 +71,12 @@ class _State:
     high: int = _EQUAL
     remainder: int = 0
 
+    def against(
+        self, pair: tuple[_Magnitude | None, _Magnitude | None]
+    ) -> Iterator[tuple[_Magnitude | None, int]]:
+        """Each bound with how the digits so far compare with it."""
+        return zip(pair, (self.low, self.high), strict=True)
+
 
 @lru_cache(maxsize=256)
 def number(
@@ -86,84 +92,104 @@ def number(
     bounds and a point has at most DIGITS digits, DECIMALS of them (or as many as its bounds) behind the point:
     it then compares as a double as it does as a decimal. `unlimited` drops this.
     """
-    return Automaton.build(
-        _State(), *_machine(whole_only, low, high, multiple, unlimited), classes=byte_classes(*_bytes())
-    )
+    reader = _Reader.of(whole_only, low, high, multiple, unlimited)
+    alphabet = byte_classes(*({byte} for byte in (*_DIGITS, _MINUS, _POINT)))
+    return Automaton.build(_State(), reader.step, reader.accepting, classes=alphabet)
 
 
-def _bytes() -> Iterable[set[int]]:
-    return ({byte} for byte in (*_DIGITS, _MINUS, _POINT))
+_Pair = tuple[_Magnitude | None, _Magnitude | None]  # least and greatest magnitude; None: no such bound
 
 
-def _machine(whole_only: bool, low: Limit | None, high: Limit | None, multiple: int, unlimited: bool):  # type: ignore[no-untyped-def]
-    ends = {False: (low, high), True: (high, low)}  # by sign: least and greatest magnitude
-    bounds: dict[bool, tuple[_Magnitude | None, _Magnitude | None] | None] = {}
-    for negative, (least, most) in ends.items():
-        flip = -1 if negative else 1
-        if most is not None and flip * most.value < 0:
-            bounds[negative] = None  # nothing of this sign
-            continue
-        useful = least is not None and (flip * least.value > 0 or (least.value == 0 and least.strict))
-        bounds[negative] = (
-            _Magnitude.of(least, negative) if least is not None and useful else None,
-            _Magnitude.of(most, negative) if most is not None else None,
-        )
-    all_bounds = [bound for pair in bounds.values() if pair for bound in pair if bound]
-    limited = (low is not None or high is not None) and not unlimited and not whole_only
-    decimals = max([DECIMALS * limited, *(len(bound.rest) for bound in all_bounds)])
-    most_whole = max([0, *(len(bound.whole) + 1 for bound in all_bounds)])
-    counted = max(most_whole, DIGITS + 1) if limited else most_whole
+@dataclass(frozen=True)
+class _Reader:
+    """Reads a number digit by digit; `bounds` by sign, None where no number of that sign is in the range."""
 
-    def step(state: _State, byte: int) -> _State | None:
+    bounds: dict[bool, _Pair | None]
+    whole_only: bool
+    limited: bool
+    decimals: int
+    counted: int
+    multiple: int
+
+    @classmethod
+    def of(
+        cls, whole_only: bool, low: Limit | None, high: Limit | None, multiple: int, unlimited: bool
+    ) -> _Reader:
+        bounds = {False: _pair(low, high, False), True: _pair(high, low, True)}
+        known = [bound for pair in bounds.values() if pair for bound in pair if bound]
+        limited = (low is not None or high is not None) and not unlimited and not whole_only
+        decimals = max([DECIMALS * limited, *(len(bound.rest) for bound in known)])
+        counted = max([(DIGITS + 1) * limited, *(len(bound.whole) + 1 for bound in known)])
+        return cls(bounds, whole_only, limited, decimals, counted, multiple)
+
+    def step(self, state: _State, byte: int) -> _State | None:
         if byte == _MINUS:
-            ok = state.phase == "start" and bounds[True] is not None
+            ok = state.phase == "start" and self.bounds[True] is not None
             return _State("sign", negative=True) if ok else None
-        pair = bounds[state.negative]
+        pair = self.bounds[state.negative]
         if pair is None:
             return None
         if byte == _POINT:
-            if whole_only or state.phase not in ("zero", "whole"):
-                return None
-            low, high = (
-                bound.pointed(order, state.whole) if bound else _EQUAL
-                for bound, order in zip(pair, (state.low, state.high), strict=True)
-            )
-            whole = state.whole if limited else 0
-            return _State("point", state.negative, whole, 0, False, low, high)
+            return self._point(state, pair)
         if byte not in _DIGITS or state.phase == "zero":
             return None
-        digit = chr(byte)
-        orders = zip(pair, (state.low, state.high), strict=True)
-        if state.phase in ("point", "rest"):
-            if limited and (state.rest >= decimals or state.whole + state.rest >= DIGITS):
-                return None
-            low, high = (b.read_rest(order, state.rest, digit) if b else _EQUAL for b, order in orders)
-            count = min(state.rest + 1, decimals + (not limited))
-            return _State("rest", state.negative, state.whole, count, digit == "0", low, high)
-        low, high = (b.read(order, state.whole, digit) if b else _EQUAL for b, order in orders)
-        phase = "zero" if digit == "0" and state.phase in ("start", "sign") else "whole"
-        remainder = (state.remainder * 10 + int(digit)) % multiple
-        return _State(phase, state.negative, min(state.whole + 1, counted), 0, False, low, high, remainder)
+        return (self._behind if state.phase in ("point", "rest") else self._before)(state, pair, chr(byte))
 
-    def accepting(state: _State) -> bool:
-        pair = bounds[state.negative]
+    def _before(self, state: _State, pair: _Pair, digit: str) -> _State:
+        phase = "zero" if digit == "0" and state.phase in ("start", "sign") else "whole"
+        low, high = (
+            bound.read(order, state.whole, digit) if bound else _EQUAL for bound, order in state.against(pair)
+        )
+        remainder = (state.remainder * 10 + int(digit)) % self.multiple
+        count = min(state.whole + 1, self.counted)
+        return _State(phase, state.negative, count, 0, False, low, high, remainder)
+
+    def _point(self, state: _State, pair: _Pair) -> _State | None:
+        if self.whole_only or state.phase not in ("zero", "whole"):
+            return None
+        low, high = (
+            bound.pointed(order, state.whole) if bound else _EQUAL for bound, order in state.against(pair)
+        )
+        return _State("point", state.negative, state.whole * self.limited, 0, False, low, high)
+
+    def _behind(self, state: _State, pair: _Pair, digit: str) -> _State | None:
+        if self.limited and (state.rest >= self.decimals or state.whole + state.rest >= DIGITS):
+            return None
+        low, high = (
+            bound.read_rest(order, state.rest, digit) if bound else _EQUAL
+            for bound, order in state.against(pair)
+        )
+        count = min(state.rest + 1, self.decimals + (not self.limited))
+        return _State("rest", state.negative, state.whole, count, digit == "0", low, high)
+
+    def accepting(self, state: _State) -> bool:
+        pair = self.bounds[state.negative]
         if pair is None or state.phase not in ("zero", "whole", "rest") or state.zero or state.remainder:
             return False
         if state.negative and state.phase == "zero":
             return False
-        low, high = state.low, state.high
-        if state.phase == "rest":
-            low, high = (b.ended(o, state.rest) if b else o for b, o in zip(pair, (low, high), strict=True))
-        else:
-            low, high = (
-                b.ended(b.pointed(o, state.whole), 0) if b else o
-                for b, o in zip(pair, (low, high), strict=True)
-            )
+        behind = state.phase == "rest"
+        low, high = (
+            bound.ended(order if behind else bound.pointed(order, state.whole), state.rest)
+            if bound
+            else order
+            for bound, order in state.against(pair)
+        )
         above = pair[0] is None or low == _MORE or (low == _EQUAL and not pair[0].strict)
         below = pair[1] is None or high == _LESS or (high == _EQUAL and not pair[1].strict)
         return above and below
 
-    return step, accepting
+
+def _pair(least: Limit | None, most: Limit | None, negative: bool) -> _Pair | None:
+    """The range of the digits of the numbers of one sign."""
+    flip = -1 if negative else 1
+    if most is not None and flip * most.value < 0:
+        return None
+    binds = least is not None and (flip * least.value > 0 or (least.value == 0 and least.strict))
+    return (
+        _Magnitude.of(least, negative) if least is not None and binds else None,
+        _Magnitude.of(most, negative) if most is not None else None,
+    )
 
 
 def spelled(value: int | float) -> str:

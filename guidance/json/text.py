@@ -124,17 +124,17 @@ def _spelled(content: Automaton, controls: bool) -> Automaton:
     if controls:
         u, zero, zeros, low, high = hexes
         delta[escape : escape + states, classes[ord("u")]] = u + here
-        for source, letter, target in (
+        for source, digit, target in (
             (u, "0", zero),
             (zero, "0", zeros),
             (zeros, "0", low),
             (zeros, "1", high),
         ):
-            delta[source : source + states, classes[ord(letter)]] = target + here
+            delta[source : source + states, classes[ord(digit)]] = target + here
         for base, source in ((0x00, low), (0x10, high)):
-            for digit, letter in enumerate(_HEX):
-                if base + digit not in _SHORT.values():
-                    delta[source : source + states, classes[letter]] = after[:, base + digit]
+            for low_bits, letter in enumerate(_HEX):
+                if base + low_bits not in _SHORT.values():
+                    delta[source : source + states, classes[letter]] = after[:, base + low_bits]
     delta[start, classes[_QUOTE]] = raw + content.start
     accept = np.zeros(dead + 1, dtype=bool)
     accept[end] = True

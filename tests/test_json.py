@@ -563,6 +563,11 @@ GUIDES: list[HardGuide] = [
 ]
 
 
+@cache
+def bounds(guide: HardGuide) -> tuple[Automaton, Automaton]:
+    return guide.language(SCENE), guide.outer(SCENE)
+
+
 @pytest.mark.parametrize("guide", GUIDES, ids=str)
 @given(
     text=st.lists(st.sampled_from(PIECES), max_size=8).map("".join)

@@ -116,7 +116,7 @@ settings = st.fixed_dictionaries(
     {},
     optional={
         "steps": st.integers(1, 999),
-        "temperature": st.floats(0, 9) | st.integers(0, 9),
+        "temperature": st.floats(0.01, 9) | st.integers(0, 9),
         "top_k": st.just("off") | st.integers(1, 99),
         "top_p": st.just("off") | shares,
         "min_p": st.just("off") | shares,

@@ -99,7 +99,7 @@ class _Closures:
 
     def __init__(self, skips: list[list[int]], moves: Array, end: int) -> None:
         self._skips, self._end = skips, end
-        self._solid: list[bool] = (moves >= 0).any(axis=1).tolist()
+        self._solid: NDArray[np.bool_] = np.any(moves >= 0, axis=1)
         self._sets: dict[tuple[int, ...], int] = {(): 0}
         self.members: list[tuple[int, ...]] = [()]
         self.of_node = np.full(len(moves), _NONE, dtype=np.int32)

@@ -5,7 +5,9 @@ from redraft.guidance.bias import Bias
 from redraft.guidance.classifier import Classifier
 from redraft.guidance.forbid import Forbid
 from redraft.guidance.infill import Infill
+from redraft.guidance.json import Json, JsonSchema
 from redraft.guidance.keywords import Keywords
+from redraft.guidance.one_of import OneOf
 from redraft.guidance.pattern import Pattern
 from redraft.guidance.repetition import Repetition
 from redraft.guidance.reward import Reward
@@ -24,8 +26,11 @@ __all__ = [
     "During",
     "Forbid",
     "Infill",
+    "Json",
+    "JsonSchema",
     "Keywords",
     "Not",
+    "OneOf",
     "Pattern",
     "Repetition",
     "Reward",

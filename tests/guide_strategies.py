@@ -31,6 +31,8 @@ shares = st.floats(0, 1, exclude_min=True)
 targets = st.floats(0.01, 0.99)
 PATTERNS = ("a|b", "(?i)storm.*", "[A-Z][a-z]+\\.", "é+", '"quoted" \\\\ back')
 
+SCHEMAS = (True, '{"const": 1.0}', {"type": "array", "items": {"enum": ["é", None]}}, {"const": '"\\ \n'})
+
 
 def ranges(floor: int) -> st.SearchStrategy[dict[str, Any]]:
     pairs = st.tuples(st.integers(floor, 60), st.none() | st.integers(0, 60))
@@ -63,11 +65,23 @@ SIMPLE: dict[str, st.SearchStrategy[dict[str, Any]]] = {
         {"template": st.sampled_from(("___ é", "a [[3-6]] b", 'say "___" \\[ now', "[[2]]\n___ \x7f"))},
         optional={"anchor": st.sampled_from(("early", "free"))},
     ),
+    "json": st.fixed_dictionaries(
+        {}, optional={"max_depth": st.integers(0, 3), "whitespace": st.sampled_from(("spaced", "free"))}
+    ),
+    "json-schema": st.fixed_dictionaries(
+        {"schema": st.sampled_from(SCHEMAS)},
+        optional={"max_depth": st.integers(0, 2), "whitespace": st.sampled_from(("pretty", "free"))},
+    ),
     "keywords": st.fixed_dictionaries(
         {"words": words},
         optional={"at_least": st.just(1), "whole": st.booleans(), "exact_case": st.booleans()},
     ),
-    "pattern": st.fixed_dictionaries({"pattern": st.sampled_from(PATTERNS)}),
+    "one-of": st.fixed_dictionaries(
+        {"choices": st.lists(texts, min_size=1, max_size=3)}, optional={"ignore_case": st.booleans()}
+    ),
+    "pattern": st.fixed_dictionaries(
+        {"pattern": st.sampled_from(PATTERNS)}, optional={"contains": st.booleans()}
+    ),
     "repetition": st.fixed_dictionaries({}, optional={"strength_nats": st.floats(0, 1e3)}),
     "sentences": ranges(1),
     "sentiment": st.fixed_dictionaries(
@@ -145,7 +159,7 @@ settings = st.fixed_dictionaries(
     {},
     optional={
         "steps": st.integers(1, 999),
-        "temperature": st.floats(0, 9) | st.integers(0, 9),
+        "temperature": st.floats(0.01, 9) | st.integers(0, 9),
         "top_k": st.just("off") | st.integers(1, 99),
         "top_p": st.just("off") | shares,
         "min_p": st.just("off") | shares,

@@ -11,7 +11,16 @@ from toys import small_vocabulary
 from redraft.denoiser import Automaton, HardGuide, InvalidGuideError, Scene, UnsatisfiableError
 from redraft.denoiser.errors import StateBudgetError
 from redraft.denoiser.steering import Steering
-from redraft.guidance import Forbid, Infill, Keywords, Pattern, Sentences, Tokens, Words
+from redraft.guidance import (
+    Forbid,
+    Infill,
+    Keywords,
+    OneOf,
+    Pattern,
+    Sentences,
+    Tokens,
+    Words,
+)
 from redraft.guidance.occurrence import find, occurs
 from redraft.guidance.sentences import sentence_ends
 from redraft.guidance.space import SPACES
@@ -103,6 +112,11 @@ GUIDES: list[HardGuide] = [
     Infill(r"a[[1-2]]\___"),
     Pattern("(?i)the (storm|dog)[^a]*"),
     Pattern(r"[\p{L} ]*"),
+    Pattern("^storm|dog$|é", contains=True),
+    ~Pattern("[sß]t", contains=True),
+    OneOf(["storm", "the ", "", "é", "ß"]),
+    OneOf(["Storm", "straße", "é"], ignore_case=True),
+    ~OneOf(["storm", "ß"], ignore_case=True),
     ~Keywords("storm"),
     ~Words(2, 5),
     ~Forbid("storm", "é"),
@@ -246,6 +260,12 @@ def test_contradictions_are_named_before_anything_runs(
         (lambda: Pattern("(ab"), "position"),
         (lambda: Pattern(""), "give a regular expression"),
         (lambda: Pattern(r"a\b"), "word boundary"),
+        (lambda: Pattern(r"a\q"), r"unknown escape \\q at position 1"),
+        (lambda: Pattern("a(?=b)", contains=True), "lookahead at position 1"),
+        (lambda: OneOf([]), "no choice"),
+        (lambda: OneOf("storm"), "give a list of texts"),
+        (lambda: OneOf(["a", 3]), "a choice is 3"),
+        (lambda: OneOf(["\ud800"]), "use text"),
     ],
 )
 def test_bad_values_are_refused(make: object, message: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import regex
 
@@ -15,6 +15,7 @@ from redraft.guidance.reading import BLANKS, BREAKS, over_characters
 _CAPITALS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _NAMED = {
     "capital": _CAPITALS,
+    "small": _CAPITALS.lower(),
     "digit": "0123456789",
     "space": " ",
     "line": "\n",
@@ -22,7 +23,8 @@ _NAMED = {
     "comma": ",:",
     "semicolon": ";",
     "dot": ".",
-    "stop": "!?\u2026",
+    "stop": "!?",
+    "ellipsis": "\u2026",
     "open": "([\u201c\u2018",
     "close": ")]\u201d",
     "quote": '"',
@@ -51,18 +53,19 @@ _FAULTS = [
         ("no space behind a mark", (rf"(?<=[^\s(\[“‘–—-])\"(?=[^\s{_MARK}{_CLOSERS}–—-])",)),
         ("no space behind a mark", (rf"[)\]”](?=[^\s{_MARK}{_CLOSERS}–—-])",)),
         ("no space before a bracket", (r"[^\s(\[“‘–—\"'’-][(\[“‘]",)),
+        ("small letter behind a stop", (rf"(?<!\.\.)[.!?][{_CLOSERS}]*\s+[\"'’(\[“‘]*\p{{Ll}}",)),
         ("white space", (r"[^\S \n]", r"\A\s", r"\s\Z", "  ", "\n ", " \n", "\n{3,}")),
     )
 ]
 _START = regex.compile(r"[\"'’(\[“‘]*[\p{Lu}\p{Lt}0-9]")
 _END = regex.compile(rf"[.!?…][{_CLOSERS}]*\Z")
 
-_WORDS = ("capital", "digit", "ascii", "")
+_WORDS = ("capital", "small", "digit", "ascii", "")
 _SPACES = {"space": "space", "line": "line"}
-_ENDING = {"dot": "dot", "stop": "stop", "comma": "comma", "semicolon": "comma"}
+_ENDING = {"dot": "dot", "stop": "stop", "ellipsis": "ellipsis", "comma": "comma", "semicolon": "comma"}
 _OPENING = {"quote": "quote(", "apostrophe": "apostrophe(", "open": "open", "dash": "dash"}
 _CLOSING = {"quote": "quote)", "apostrophe": "apostrophe", "close": "close", "dash": "dash"}
-_WORD = {"digit": "digit"} | dict.fromkeys(("capital", "ascii", ""), "word")
+_WORD = {"digit": "digit"} | dict.fromkeys(("capital", "small", "ascii", ""), "word")
 _AFTER_MARK = {kind: "ended" for kind in ("quote", "apostrophe", "close")} | {"dash": "dash"} | _SPACES
 _BEHIND_WORD = _WORD | _SPACES | _ENDING | _CLOSING
 _BEHIND_SPACE = _WORD | _OPENING
@@ -80,7 +83,11 @@ _NEXT: dict[str, dict[str, str]] = {
     "stop": _AFTER_MARK,
     "dot": _AFTER_MARK | {"dot": "two dots"},
     "point": _AFTER_MARK | {"dot": "two dots", "digit": "digit"},
-    "two dots": {"dot": "stop"},
+    "two dots": {"dot": "ellipsis"},
+    "ellipsis": _AFTER_MARK | dict.fromkeys(("quote", "apostrophe", "close"), "trailed"),
+    "trailed": _AFTER_MARK
+    | dict.fromkeys(("quote", "apostrophe", "close"), "trailed")
+    | {"comma": "comma", "semicolon": "comma"},
     "paused": _SPACES | dict.fromkeys(("quote", "apostrophe", "close"), "paused") | {"dash": "dash"},
     "ended": _AFTER_MARK | {"comma": "comma", "semicolon": "comma"},
     "open": _BEHIND_SPACE,
@@ -95,7 +102,9 @@ _NEXT: dict[str, dict[str, str]] = {
     | {"quote": "quote", "apostrophe": "apostrophe", "open": "open", "close": "close"},
     "close": _SPACES | _ENDING | _CLOSING,
 }
-_LAST = ("stop", "dot", "point", "ended")
+_LAST = ("stop", "dot", "point", "ended", "ellipsis", "trailed")
+_SENTENCE = ("stop", "dot", "point", "ended")
+
 
 
 @dataclass(frozen=True)
@@ -104,9 +113,10 @@ class Tidy(HardGuide):
     ends in . ! ? or an ellipsis (closing quotes and brackets may follow).
 
     In between no mark is doubled or meets another (only `...` may be), none follows a space, one space or
-    line break follows each (digits may follow as in 3,000 and 3.50), brackets and straight quotes hug what
-    they hold, and the only white space is single spaces, line breaks and one blank line between paragraphs.
-    Abbreviations with inner stops ("e.g.", "U.S.") are not tidy here.
+    line break follows each (digits may follow as in 3,000 and 3.50), no small letter follows a sentence's stop,
+    brackets and straight quotes hug what they hold, and the only white space is single spaces, line breaks and
+    one blank line between paragraphs. Abbreviations with inner stops ("e.g.", "U.S.") are not tidy here. What is
+    written has its straight quotes in pairs as well, and no apostrophe before a word.
     """
 
     name: ClassVar[str] = "tidy"
@@ -115,7 +125,7 @@ class Tidy(HardGuide):
         return lift(_automaton(sure=True), scene.vocabulary.token_bytes, scene.vocabulary.prefix)
 
     def outer(self, scene: Scene) -> Automaton:
-        """Any character beyond ASCII may be a capital here; in `language` none is."""
+        """Here any character beyond ASCII may be a capital, and quotes need not pair."""
         return lift(_automaton(sure=False), scene.vocabulary.token_bytes, scene.vocabulary.prefix)
 
     def check(self, text: str) -> Verdict:
@@ -129,17 +139,37 @@ class Tidy(HardGuide):
         return self.verdict(not spans, None, tuple(spans), note)
 
 
+class _State(NamedTuple):
+    """kind: the last character's; mark: the closing mark it may be; begun: 0 where the text has not begun, 1
+    inside a sentence, 2 behind one; quoted: inside straight quotes (followed only where `sure`)."""
+
+    kind: str
+    mark: str
+    begun: int
+    quoted: bool
+
+
 @lru_cache(maxsize=2)
 def _automaton(*, sure: bool) -> Automaton:
-    """States: (kind of the last character, the straight quote it may be, whether the text has begun)."""
-
-    def step(state: tuple[str, str, bool], label: str) -> tuple[str, str, bool] | None:
-        kind, mark, begun = state
-        if not begun and label in ("ascii", "dash", "" if sure else "ascii"):
-            return None
+    def step(state: _State, label: str) -> _State | None:
+        kind, mark, begun, quoted = state
         after = (_BEHIND_SPACE if kind == "start" else _NEXT[kind]).get(label)
         if after is None or (label == mark and label in ("quote", "apostrophe")):
             return None
-        return after, label if after in ("ended", "paused") else "", begun or label in _WORDS
+        if begun == 0 and label in ("small", "ascii", "dash"):
+            return None
+        if begun != 1 and (label == "small" or (label == "" and sure)):
+            return None
+        if sure and (after in ("apostrophe(", "quote") or (label == "quote" and (after == "quote(") == quoted)):
+            return None
+        mark = label if after in ("ended", "paused", "trailed") else ""
+        if kind in _SENTENCE and label in _SPACES:
+            begun = 2
+        elif label in _WORDS or label == "dash":
+            begun = 1
+        return _State(after, mark, begun, quoted ^ (sure and label == "quote"))
 
-    return over_characters(("start", "", False), step, lambda s: s[0] in _LAST and s[2], _NAMED)
+    def accepting(state: _State) -> bool:
+        return state.kind in _LAST and state.begun > 0 and not state.quoted
+
+    return over_characters(_State("start", "", 0, False), step, accepting, _NAMED)

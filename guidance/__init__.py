@@ -17,11 +17,14 @@ from redraft.guidance.occurrences import Occurrences
 from redraft.guidance.ordered import Ordered
 from redraft.guidance.paragraphs import Paragraphs
 from redraft.guidance.pattern import Pattern
+from redraft.guidance.reading_level import ReadingLevel
 from redraft.guidance.repetition import Repetition
+from redraft.guidance.rhyme import Rhyme
 from redraft.guidance.sentences import Sentences
 from redraft.guidance.sentiment import Sentiment
 from redraft.guidance.starts_with import StartsWith
 from redraft.guidance.style import Style
+from redraft.guidance.syllables import Syllables
 from redraft.guidance.tidy import Tidy
 from redraft.guidance.tokens import Tokens
 from redraft.guidance.words import Words
@@ -47,12 +50,15 @@ __all__ = [
     "Ordered",
     "Paragraphs",
     "Pattern",
+    "ReadingLevel",
     "Repetition",
+    "Rhyme",
     "Scaled",
     "Sentences",
     "Sentiment",
     "StartsWith",
     "Style",
+    "Syllables",
     "Tidy",
     "Tokens",
     "Words",

@@ -32,10 +32,14 @@ class Acrostic(HardGuide):
 
     def __post_init__(self) -> None:
         if not isinstance(self.letters, str) or not self.letters.split():
-            raise InvalidGuideError(f'the letters of Acrostic are {self.letters!r}: give a word such as "HOPE"')
+            raise InvalidGuideError(
+                f'the letters of Acrostic are {self.letters!r}: give a word such as "HOPE"'
+            )
         wrong = next((char for char in self.wanted if not char.isalnum()), None)
         if wrong is not None:
-            raise InvalidGuideError(f"Acrostic({self.letters!r}): {wrong!r} is no letter or digit: leave it out")
+            raise InvalidGuideError(
+                f"Acrostic({self.letters!r}): {wrong!r} is no letter or digit: leave it out"
+            )
         if self.by not in UNITS:
             raise InvalidGuideError(f"Acrostic goes by {self.by!r}: use {', '.join(map(repr, UNITS))}")
 
@@ -70,9 +74,7 @@ class Acrostic(HardGuide):
         held = len(firsts) == len(self.wanted) and all(
             first in self._forms(k) for k, (_, first) in enumerate(firsts)
         )
-        spans = tuple(
-            Span(place := text.index(first, at), place + 1, first) for at, first in firsts if first
-        )
+        spans = tuple(Span(place := text.index(first, at), place + 1, first) for at, first in firsts if first)
         complete = self.by != "sentences" or sentence_ends(text)[-1:] == [len(text)]
         note = f"spells {spelt[:80]!r}" + ("" if complete else ", the last sentence not complete")
         return self.verdict(held and complete, None, spans, note)
@@ -100,7 +102,12 @@ class Acrostic(HardGuide):
     def _by_units(self, *, plain: bool) -> Automaton:
         wanted, words = len(self.wanted), self.by == "words"
         parting = (BREAKS | BLANKS) if words else BREAKS
-        named = {"parting": parting - {"\n"}, "feed": "\n", "blank": BLANKS - parting, "mark": MARKS} | self._labels()
+        named = {
+            "parting": parting - {"\n"},
+            "feed": "\n",
+            "blank": BLANKS - parting,
+            "mark": MARKS,
+        } | self._labels()
 
         def step(state: tuple[int, str], label: str) -> tuple[int, str] | None:
             done, phase = state  # "between" units; only "marks" so far; "inside", the letter read
@@ -118,7 +125,9 @@ class Acrostic(HardGuide):
 
         def accepting(state: tuple[int, str]) -> bool:
             done, phase = state
-            return done == wanted and (phase == "inside" or (phase == "between" and not (plain and not words)))
+            return done == wanted and (
+                phase == "inside" or (phase == "between" and not (plain and not words))
+            )
 
         return over_characters((0, "between"), step, accepting, named)
 

@@ -38,8 +38,12 @@ class Alliteration(HardGuide):
         if isinstance(least, bool) or not isinstance(least, (int, float)):
             raise InvalidGuideError(f"at_least is {least!r}: give a number of words, or a share such as 0.5")
         if isinstance(least, int) and not 1 <= least <= CEILING:
-            raise InvalidGuideError(f"at_least is {least} words: use 1 to {CEILING:,}, or a share such as 0.5")
-        if isinstance(least, float) and not (0 < least <= 1 and abs(least * GRAIN - round(least * GRAIN)) < 1e-9):
+            raise InvalidGuideError(
+                f"at_least is {least} words: use 1 to {CEILING:,}, or a share such as 0.5"
+            )
+        if isinstance(least, float) and not (
+            0 < least <= 1 and abs(least * GRAIN - round(least * GRAIN)) < 1e-9
+        ):
             raise InvalidGuideError(f"at_least is {least}, a share: use a multiple of 0.05 from 0.05 to 1.0")
 
     @property
@@ -83,9 +87,7 @@ class Alliteration(HardGuide):
             return min(balance, high), met or label == "letter", False
 
         named = {"space": BREAKS | BLANKS, "letter": set(cases(self.letter)), "mark": MARKS}
-        language = over_characters(
-            (0, False, True), step, lambda state: state[1] and state[0] >= goal, named
-        )
+        language = over_characters((0, False, True), step, lambda state: state[1] and state[0] >= goal, named)
         return lift(language, scene.vocabulary.token_bytes, scene.vocabulary.prefix)
 
     def check(self, text: str) -> Verdict:
@@ -103,4 +105,6 @@ class Alliteration(HardGuide):
         return self.verdict(held, hits / total if total else 0.0, tuple(spans), f"{hits} of {total} words")
 
     def __str__(self) -> str:
-        return f"Alliteration({self.letter!r}{'' if self.at_least is None else f', at_least={self.at_least}'})"
+        return (
+            f"Alliteration({self.letter!r}{'' if self.at_least is None else f', at_least={self.at_least}'})"
+        )

@@ -41,9 +41,13 @@ class InSentence(Anchoring):
         stopped = next((word for word in self.options if any(char in STOPS for char in word)), None)
         silent = next((word for word in self.options if not any(map(is_word, word))), None)
         if silent is not None:
-            raise InvalidGuideError(f"the keyword {silent!r} of InSentence says nothing: give a letter or digit")
+            raise InvalidGuideError(
+                f"the keyword {silent!r} of InSentence says nothing: give a letter or digit"
+            )
         if stopped is not None:
-            raise InvalidGuideError(f"the keyword {stopped!r} of InSentence holds a stop: leave . ! and ? out")
+            raise InvalidGuideError(
+                f"the keyword {stopped!r} of InSentence holds a stop: leave . ! and ? out"
+            )
 
     @property
     def options(self) -> Group:
@@ -74,7 +78,11 @@ class InSentence(Anchoring):
         if not ends:
             ends = [len(text)]
         begin, end = (0, ends[0]) if self.place == "first" else ([0, *ends][-2], ends[-1])
-        return [s for s in places(text, self.options, exact_case=self.exact_case) if begin <= s.start and s.end <= end]
+        return [
+            s
+            for s in places(text, self.options, exact_case=self.exact_case)
+            if begin <= s.start and s.end <= end
+        ]
 
     def __str__(self) -> str:
         return f"InSentence({listed(self.options)}, {self.place!r})"

@@ -30,7 +30,9 @@ class Lipogram(HardGuide):
     def __post_init__(self) -> None:
         given = self.letters
         if not isinstance(given, str) or not given or not all(map(str.isalpha, given)):
-            raise InvalidGuideError(f'the letters of Lipogram are {given!r}: give letters, such as "e" or "aeiou"')
+            raise InvalidGuideError(
+                f'the letters of Lipogram are {given!r}: give letters, such as "e" or "aeiou"'
+            )
         for letter in given:
             if base_letters(letter) != letter.casefold() or len(base_letters(letter)) != 1:
                 raise InvalidGuideError(

@@ -41,7 +41,11 @@ class Near(Anchoring):
     def __post_init__(self) -> None:
         for name in ("first", "second"):
             object.__setattr__(self, name, plain(group(getattr(self, name), f"the {name} keyword of Near")))
-        if isinstance(self.within, bool) or not isinstance(self.within, int) or not 1 <= self.within <= FARTHEST:
+        if (
+            isinstance(self.within, bool)
+            or not isinstance(self.within, int)
+            or not 1 <= self.within <= FARTHEST
+        ):
             raise InvalidGuideError(f"within is {self.within!r} words: use 1 to {FARTHEST}")
 
     @property
@@ -61,14 +65,18 @@ class Near(Anchoring):
             ]
             if not own:
                 scene.vocabulary.encode(options[0])
-                raise UnwritableTextError(f"the vocabulary cannot spell {options[0]!r} as a whole word: use another")
+                raise UnwritableTextError(
+                    f"the vocabulary cannot spell {options[0]!r} as a whole word: use another"
+                )
             items += own
         return _near(tuple(items), self.within, scene.vocabulary)
 
     def outer(self, scene: Scene) -> Automaton:
         """Both occur, at any distance."""
         one, two = (
-            lift(occurs(options, True, self.exact_case), scene.vocabulary.token_bytes, scene.vocabulary.prefix)
+            lift(
+                occurs(options, True, self.exact_case), scene.vocabulary.token_bytes, scene.vocabulary.prefix
+            )
             for options in self.groups
         )
         return one & two
@@ -125,7 +133,9 @@ def _near(items: tuple[_Item, ...], within: int, vocabulary: Vocabulary) -> Auto
     head, tail, space = token_words(vocabulary)
     special = sorted({token for item in items for token in item.spelling.tokens})
     classes = np.unique(
-        np.stack([head, tail, space, leads, trails, broken, np.minimum(begins, far)]), axis=1, return_inverse=True
+        np.stack([head, tail, space, leads, trails, broken, np.minimum(begins, far)]),
+        axis=1,
+        return_inverse=True,
     )[1].reshape(-1)
     classes[special] = classes.max() + 1 + np.arange(len(special))
 

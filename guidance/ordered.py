@@ -28,7 +28,9 @@ class Ordered(Anchoring):
     def __init__(self, *words: str | Iterable[str], exact_case: bool = False) -> None:
         if len(words) < 2:
             raise InvalidGuideError(f"Ordered has {len(words)} keywords: give two or more, or use Keywords")
-        object.__setattr__(self, "words", tuple(plain(group(_listed(w), "a keyword of Ordered")) for w in words))
+        object.__setattr__(
+            self, "words", tuple(plain(group(_listed(w), "a keyword of Ordered")) for w in words)
+        )
         object.__setattr__(self, "exact_case", exact_case)
 
     @property

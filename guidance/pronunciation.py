@@ -90,7 +90,7 @@ def line_words(line: str) -> list[tuple[int, str]]:
         if word:
             at = line.index(piece, at)
             offset = at + piece.index(word)
-            lead = piece[:offset - at]
+            lead = piece[: offset - at]
             found.append((offset - lead.endswith("'"), "'" * lead.endswith("'") + word))
         at += len(piece)
     return found
@@ -123,12 +123,15 @@ def _table() -> dict[str, str]:
 
 @lru_cache(maxsize=1)
 def _data() -> str:
-    return lzma.decompress((files("redraft.guidance") / "data" / "pronunciations.txt.xz").read_bytes()).decode()
+    return lzma.decompress(
+        (files("redraft.guidance") / "data" / "pronunciations.txt.xz").read_bytes()
+    ).decode()
 
 
 @lru_cache(maxsize=16384)
 def _read(entry: str) -> Sounds:
     pairs = [match.groups() for part in entry.split("/") if (match := _SOUND.fullmatch(part))]
     return Sounds(
-        tuple(dict.fromkeys(int(count) for count, _ in pairs)), tuple(dict.fromkeys(tail for _, tail in pairs))
+        tuple(dict.fromkeys(int(count) for count, _ in pairs)),
+        tuple(dict.fromkeys(tail for _, tail in pairs)),
     )

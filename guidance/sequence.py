@@ -60,7 +60,9 @@ def spelled(scene: Scene, options: Group, exact_case: bool) -> Automaton:
     own = [s for word in options for s in spellings(vocabulary, word, exact_case=exact_case)]
     if not own:
         vocabulary.encode(options[0])  # says which character cannot be written
-        raise UnwritableTextError(f"the vocabulary cannot spell {options[0]!r} as a whole word: use another word")
+        raise UnwritableTextError(
+            f"the vocabulary cannot spell {options[0]!r} as a whole word: use another word"
+        )
     return spelled_language(tuple(own), vocabulary)
 
 
@@ -86,7 +88,9 @@ def _in_turn(parts: Sequence[Automaton], parting: Sequence[bool], alphabet: int)
     bounds it (`parting`), the next part reads the symbol as well; else it begins behind it.
     """
     final = [_sink(part) for part in parts]
-    stack = np.stack([np.asarray(part.classes, dtype=np.int64) for part in parts] + [np.asarray(parting, np.int64)])
+    stack = np.stack(
+        [np.asarray(part.classes, dtype=np.int64) for part in parts] + [np.asarray(parting, np.int64)]
+    )
     classes: NDArray[np.int64] = np.unique(stack, axis=1, return_inverse=True)[1].reshape(-1)
 
     def step(state: tuple[int, int], symbol: int) -> tuple[int, int]:
@@ -115,4 +119,3 @@ def _sink(part: Automaton) -> int:
     """The state that accepts whatever follows; -1 if there is none."""
     stays = (part.delta == np.arange(part.states)[:, None]).all(1) & part.accept
     return int(np.flatnonzero(stays)[0]) if stays.any() else -1
-

@@ -44,7 +44,9 @@ class Syllables(HardGuide):
         if isinstance(counts, str) or not isinstance(counts, Iterable):
             raise InvalidGuideError(f"the counts of Syllables are {counts!r}: give a list such as [5, 7, 5]")
         counts = tuple(counts)
-        wrong = next((n for n in counts if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= MOST), None)
+        wrong = next(
+            (n for n in counts if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= MOST), None
+        )
         if wrong is not None:
             raise InvalidGuideError(f"a line of Syllables has {wrong!r}: use a whole number from 1 to {MOST}")
         if not 1 <= len(counts) <= MOST:
@@ -59,7 +61,11 @@ class Syllables(HardGuide):
             if not self._count(word):
                 raise InvalidGuideError(
                     f"the pronouncing dictionary does not know {word!r}: "
-                    + ("use letters only" if self.unknown == "estimate" else 'use another word, or unknown="estimate"')
+                    + (
+                        "use letters only"
+                        if self.unknown == "estimate"
+                        else 'use another word, or unknown="estimate"'
+                    )
                 )
         object.__setattr__(self, "counts", counts)
         object.__setattr__(self, "also", also)
@@ -95,7 +101,9 @@ class Syllables(HardGuide):
             shown = f"? ({strange!r} is not known)" if strange else str(wanted if fits else min(totals))
             notes.append(shown)
             spans.append(Span(at, at + len(line), shown))
-        held = len(lines) == len(self.counts) and all(n == str(c) for n, c in zip(notes, self.counts, strict=True))
+        held = len(lines) == len(self.counts) and all(
+            n == str(c) for n, c in zip(notes, self.counts, strict=True)
+        )
         return self.verdict(held, None, tuple(spans), f"{' / '.join(notes) or 'no'} syllables")
 
     def __str__(self) -> str:
@@ -114,9 +122,7 @@ At = str | _Node
 
 
 @lru_cache(maxsize=32)
-def _verse(
-    counts: tuple[int, ...], also: tuple[str, ...], unknown: str, vocabulary: Vocabulary
-) -> Automaton:
+def _verse(counts: tuple[int, ...], also: tuple[str, ...], unknown: str, vocabulary: Vocabulary) -> Automaton:
     """States: (line, syllables left on it, what stands there): "start", "word", "mark" or a `_Node`."""
     words = lexicon(vocabulary, also)
     usual = {
@@ -124,7 +130,10 @@ def _verse(
         for name, table in (("first", words.first), ("later", words.later), ("inside", words.inside))
     }
     nodes = {
-        _Node(name, tokens[:cut]) for name, table in usual.items() for tokens in table for cut in range(1, len(tokens))
+        _Node(name, tokens[:cut])
+        for name, table in usual.items()
+        for tokens in table
+        for cut in range(1, len(tokens))
     }
     last = len(counts) - 1
 
@@ -167,7 +176,9 @@ def _verse(
     )
 
 
-def token_classes(words: Lexicon, usual: Mapping[str, Mapping[tuple[int, ...], int]], size: int) -> NDArray[np.int64]:
+def token_classes(
+    words: Lexicon, usual: Mapping[str, Mapping[tuple[int, ...], int]], size: int
+) -> NDArray[np.int64]:
     """Classes [V] of tokens that no state tells apart: by syllables as a word, by mark, or alone where they
     are part of a longer word."""
     kinds: list[tuple[object, ...]] = [()] * size

@@ -106,7 +106,6 @@ _LAST = ("stop", "dot", "point", "ended", "ellipsis", "trailed")
 _SENTENCE = ("stop", "dot", "point", "ended")
 
 
-
 @dataclass(frozen=True)
 class Tidy(HardGuide):
     """Tidy prose: it begins with a capital or a digit (an opening quote or bracket may stand before it) and
@@ -160,7 +159,9 @@ def _automaton(*, sure: bool) -> Automaton:
             return None
         if begun != 1 and (label == "small" or (label == "" and sure)):
             return None
-        if sure and (after in ("apostrophe(", "quote") or (label == "quote" and (after == "quote(") == quoted)):
+        if sure and (
+            after in ("apostrophe(", "quote") or (label == "quote" and (after == "quote(") == quoted)
+        ):
             return None
         mark = label if after in ("ended", "paused", "trailed") else ""
         if kind in _SENTENCE and label in _SPACES:

@@ -57,13 +57,17 @@ def lexicon(vocabulary: Vocabulary, also: tuple[str, ...] = ()) -> Lexicon:
             _put(later, vocabulary, form, form, bare=True)
         _put(inside, vocabulary, " " + word, word)
         if len(inside) == before[2] and (*vocabulary.encode(" " + word),) not in inside:
-            raise UnwritableTextError(f"the vocabulary cannot spell {word!r} behind a space: use another word")
+            raise UnwritableTextError(
+                f"the vocabulary cannot spell {word!r} behind a space: use another word"
+            )
     pauses = frozenset(single[mark.encode()] for mark in PAUSES if mark.encode() in single)
     stops = frozenset(single[mark.encode()] for mark in STOPS if mark.encode() in single)
     return Lexicon(first, later, inside, feed, pauses, stops)
 
 
-def _put(table: dict[Tokens, str], vocabulary: Vocabulary, text: str, word: str, *, bare: bool = False) -> None:
+def _put(
+    table: dict[Tokens, str], vocabulary: Vocabulary, text: str, word: str, *, bare: bool = False
+) -> None:
     tokens = tuple(vocabulary.encode(text))
     raw = b"".join(vocabulary.token_bytes[token] or b"" for token in tokens)
     lead = b"" if bare or text.startswith(" ") else vocabulary.prefix

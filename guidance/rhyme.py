@@ -109,7 +109,7 @@ class _State(NamedTuple):
 
 def rhyme_families(vocabulary: Vocabulary) -> list[list[str]]:
     """Common words that are single tokens of the vocabulary, by their sound; the largest families first."""
-    inside = {word for word in lexicon(vocabulary).inside.values()}
+    inside = set(lexicon(vocabulary).inside.values())
     found: dict[str, list[str]] = {}
     for word in common():
         known = sounds(word)

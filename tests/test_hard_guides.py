@@ -6,9 +6,9 @@ from functools import lru_cache
 
 import pytest
 import torch
+from forms import EXACT, FORMS
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from forms import EXACT, FORMS
 from toys import small_vocabulary
 
 from redraft.denoiser import Automaton, HardGuide, InvalidGuideError, Scene, UnsatisfiableError

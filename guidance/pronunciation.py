@@ -76,10 +76,12 @@ def estimate(word: str) -> int | None:
 
 def _guess(part: str) -> int:
     count = len(_VOWELS.findall(part))
-    silent = re.search(r"[^aeiouy]e$", part) and not re.search(r"[^aeiouylr][lr]e$", part)
-    silent = silent or re.search(r"[^aeioutdy]ed$", part) or re.search(r"[^aeiouysxzcgh]es$", part)
+    e = re.search(r"[^aeiouy]e$", part) and not re.search(r"[^aeiouylr][lr]e$", part)
+    ed = re.search(r"[^aeioutdy]ed$", part)
+    es = re.search(r"[^aeiouysxzcgh]es$", part)
+    silent = bool(e or ed or es)
     double = re.search(r"(i[ao]|[^aeiou]ua|eo|iu)(?!u)", part) and not re.search(r"[tscg]i[ao]", part)
-    return max(1, count - bool(silent) + bool(double) + bool(re.search(r"[aeiouy]ing", part)))
+    return max(1, count - silent + bool(double) + bool(re.search(r"[aeiouy]ing", part)))
 
 
 def line_words(line: str) -> list[tuple[int, str]]:

@@ -80,7 +80,7 @@ class Rhyme(HardGuide):
 
     def check(self, text: str) -> Verdict:
         lines = text_lines(text)
-        ends = [(at, words[-1] if (words := line_words(line)) else (0, "")) for at, line in lines]
+        ends = [(at, said[-1] if (said := line_words(line)) else (0, "")) for at, line in lines]
         spans = tuple(Span(at + k, at + k + len(word), word) for at, (k, word) in ends if word)
         if len(lines) != len(self.lines):
             return self.verdict(False, 0.0, spans, f"{len(lines)} lines")

@@ -161,6 +161,8 @@ def _verse(counts: tuple[int, ...], also: tuple[str, ...], unknown: str, vocabul
             return line, left, "mark"
         return grow(line, left, _Node("inside", (token,)))
 
+    start: tuple[int, int, At] = (0, counts[0], "start")
+
     def accepting(state: tuple[int, int, At]) -> bool:
         line, left, at = state
         if isinstance(at, _Node):
@@ -168,7 +170,7 @@ def _verse(counts: tuple[int, ...], also: tuple[str, ...], unknown: str, vocabul
         return line == last and left == 0 and at != "start"
 
     return Automaton.build(
-        (0, counts[0], "start"),
+        start,
         step,
         accepting,
         len(vocabulary),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
 from redraft.denoiser import Vocabulary
 from redraft.denoiser.errors import UnwritableTextError
-from redraft.guidance.pronunciation import common, sounds
+from redraft.guidance.pronunciation import common
 
 PAUSES = frozenset({",", ";", ":"})
 STOPS = frozenset({".", "!", "?"})
@@ -77,8 +76,3 @@ def _put(
 
 def _capital(word: str) -> str:
     return word[:1].upper() + word[1:]
-
-
-def unknown(words: Iterable[str]) -> list[str]:
-    """Those of the words that the dictionary does not know."""
-    return [word for word in words if sounds(word) is None]

@@ -48,7 +48,52 @@ def make(name: str, arguments: st.SearchStrategy[dict[str, Any]]) -> st.SearchSt
 
 words = st.lists(phrases | st.lists(phrases, min_size=1, max_size=3), min_size=1, max_size=3)
 periods = st.tuples(st.integers(0, 9), st.integers(1, 9)).filter(lambda p: p[0] < p[1])
+edges = st.fixed_dictionaries(
+    {"texts": st.lists(texts.filter(bool), min_size=1, max_size=3)}, optional={"ignore_case": st.booleans()}
+)
+one_of_few = st.sampled_from(("storm", "old dog", ("sea", "seas"), "é"))
 SIMPLE: dict[str, st.SearchStrategy[dict[str, Any]]] = {
+    "acrostic": st.fixed_dictionaries(
+        {"letters": st.sampled_from(("HOPE", "É1", "a b"))},
+        optional={"by": st.sampled_from(("lines", "sentences", "words")), "exact_case": st.booleans()},
+    ),
+    "alliteration": st.fixed_dictionaries(
+        {"letter": st.sampled_from("sSé")},
+        optional={"at_least": st.integers(1, 9) | st.sampled_from((0.05, 0.5, 1.0))},
+    ),
+    "characters": ranges(0),
+    "ends-with": edges,
+    "in-sentence": st.fixed_dictionaries(
+        {"word": one_of_few, "place": st.sampled_from(("first", "last"))},
+        optional={"exact_case": st.booleans()},
+    ),
+    "lines": ranges(1),
+    "lipogram": st.fixed_dictionaries({"letters": st.sampled_from(("e", "aei", "Q"))}),
+    "near": st.fixed_dictionaries(
+        {"first": one_of_few, "second": one_of_few},
+        optional={"within": st.integers(1, 30), "exact_case": st.booleans()},
+    ),
+    "occurrences": st.fixed_dictionaries(
+        {"word": one_of_few, "least": st.integers(0, 3), "most": st.integers(3, 9)},
+        optional={"exact_case": st.booleans()},
+    ),
+    "ordered": st.fixed_dictionaries(
+        {"words": st.lists(one_of_few, min_size=2, max_size=3)}, optional={"exact_case": st.booleans()}
+    ),
+    "paragraphs": ranges(1),
+    "reading-level": st.fixed_dictionaries(
+        {"grade": st.floats(0, 18)}, optional={"tolerance": st.floats(0.1, 9)}
+    ),
+    "rhyme": st.fixed_dictionaries(
+        {"scheme": st.sampled_from(("AABB", "abab -", "AA"))},
+        optional={"families": st.none() | st.integers(1, 9)},
+    ),
+    "starts-with": edges,
+    "syllables": st.fixed_dictionaries(
+        {"counts": st.lists(st.integers(1, 9), min_size=1, max_size=5)},
+        optional={"unknown": st.sampled_from(("refuse", "estimate")), "also": st.just(("harbour", "storm"))},
+    ),
+    "tidy": st.just({}),
     "bias": st.builds(
         lambda pairs, table: {"phrases": dict(pairs) if table else tuple(pairs)},
         st.lists(st.tuples(phrases, numbers), min_size=1, max_size=3),

@@ -339,7 +339,7 @@ def test_recipes_are_listed_and_shown(run_without_model: Run) -> None:
     code, out, _ = run_without_model("recipes")
     assert code == 0
     names = [line.split()[0] for line in out.splitlines() if not line.startswith(" ")]
-    assert len(names) == 6
+    assert len(names) == 8
     assert run_without_model("recipes", "list")[1] == out
     for name in names:
         assert Recipe.parse(run_without_model("recipes", "show", name)[1]).title in out

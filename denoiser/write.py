@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from redraft.denoiser.base import Denoiser
+from redraft.denoiser.blocks import Schedule
 from redraft.denoiser.canvas import Canvas
 from redraft.denoiser.errors import InvalidGuideError, UnsatisfiableError
 from redraft.denoiser.guide import Guide
@@ -37,7 +41,7 @@ def write(
 
     `length` is the canvas in tokens, the EOS token included; by default what the guides want, within the
     denoiser's limit. `settings` replaces the denoiser's own; `steps`, `selection`, `temperature`, `top_k`,
-    `top_p`, `min_p` and `revision` change single ones. `on_step` sees every `Refinement`.
+    `top_p`, `min_p`, `revision`, `block_length` and `stop` change single ones. `on_step` sees every `Refinement`.
     Raises `UnsatisfiableError`, `InvalidGuideError` or `UnwritableTextError` before any forward pass.
     """
     guides = (guides,) if isinstance(guides, Guide) else tuple(guides)
@@ -80,6 +84,7 @@ def _bind(
     """Bind at the given length, or at the length that the guides want, made longer if that is what they need."""
 
     def at(tokens: int) -> Steering:
+        Schedule.of(settings.steps, tokens, settings.block_length, denoiser.block)
         return Steering(
             guides, Scene(denoiser.vocabulary, denoiser.device, batch, tokens, settings.steps, prompt)
         )
@@ -115,13 +120,12 @@ def _run(
     before = dict(steering.seconds)
     scene = steering.scene
     ready = denoiser.prepare(prompt, scene.batch, condition)
-    canvas = Canvas.blank(scene.batch, scene.length, denoiser.noise.fill, denoiser.device)
     random = Randomness(seeds, denoiser.device)
-    history = _History(scene.batch)
-    for refinement in refine(denoiser, canvas, steering, prompt=ready, settings=settings, random=random):
-        history.add(refinement)
-        if on_step is not None:
-            on_step(refinement)
+    canvas = denoiser.noise.blank(scene.length, random)
+    history = _History()
+    run = refine(denoiser, canvas, steering, prompt=ready, settings=settings, random=random)
+    final = _drain(run, history, on_step)
+    tokens_of, commits, pressures = final.tokens.tolist(), *history.read(scene.batch)
     timing = Timing(
         denoiser_ms=history.denoiser_ms,
         guidance_ms=history.guidance_ms,
@@ -130,8 +134,8 @@ def _run(
     )
     results = []
     for row, seed in enumerate(seeds):
-        tokens = history.tokens[row]
-        trace, pressure = tuple(history.commits[row]), tuple(history.pressures[row])
+        tokens = tokens_of[row]
+        trace, pressure = tuple(commits[row]), tuple(pressures[row])
         text = denoiser.vocabulary.decode(tokens)
         results.append(
             Result(
@@ -154,23 +158,48 @@ def _run(
     return results
 
 
-class _History:
-    """What happened to each row while it had anything open; keeps no logits."""
+def _drain(
+    run: Generator[Refinement, Tensor | None, Canvas],
+    history: _History,
+    on_step: Callable[[Refinement], object] | None,
+) -> Canvas:
+    """The canvas that the loop ends with."""
+    while True:
+        try:
+            refinement = next(run)
+        except StopIteration as end:
+            canvas: Canvas = end.value
+            return canvas
+        history.add(refinement)
+        if on_step is not None:
+            on_step(refinement)
 
-    def __init__(self, batch: int) -> None:
+
+class _History:
+    """What happened at each step; keeps no logits, and waits for no device before it is read."""
+
+    def __init__(self) -> None:
         self.denoiser_ms = self.guidance_ms = 0.0
-        self.tokens: list[list[int]] = []
-        self.commits: list[list[Commit]] = [[] for _ in range(batch)]
-        self.pressures: list[list[float]] = [[] for _ in range(batch)]
+        self._steps: list[tuple[Tensor, Tensor, Tensor]] = []
 
     def add(self, r: Refinement) -> None:
         self.denoiser_ms += r.denoiser_ms
         self.guidance_ms += r.guidance_ms
-        self.tokens = r.canvas.tokens.tolist()
-        draft, committed, reopened = r.draft.tolist(), r.committed.tolist(), r.reopened.tolist()
-        pressure, working = r.pressure.tolist(), r.step.canvas.open.any(-1).tolist()
-        for row in (row for row, busy in enumerate(working) if busy):
-            where = [i for i, yes in enumerate(committed[row]) if yes]
-            again = tuple(i for i, yes in enumerate(reopened[row]) if yes)
-            self.commits[row].append(Commit(tuple(where), tuple(draft[row][i] for i in where), again))
-            self.pressures[row].append(pressure[row])
+        # bits of the last: 1 committed, 2 reopened, 4 the row had anything open
+        marks = r.committed.long() + 2 * r.reopened + 4 * r.step.canvas.open.any(-1, keepdim=True)
+        self._steps.append((r.draft, marks, r.pressure))
+
+    def read(self, batch: int) -> tuple[list[list[Commit]], list[list[float]]]:
+        """Commits and pressures of each row while it had anything open."""
+        commits: list[list[Commit]] = [[] for _ in range(batch)]
+        pressures: list[list[float]] = [[] for _ in range(batch)]
+        for drafts, marks, pressure in self._steps:
+            both = torch.stack([drafts, marks]).tolist()
+            for row, (draft, mark, nats) in enumerate(zip(*both, pressure.tolist(), strict=True)):
+                if not mark or not mark[0] & 4:
+                    continue
+                where = tuple(i for i, bits in enumerate(mark) if bits & 1)
+                again = tuple(i for i, bits in enumerate(mark) if bits & 2)
+                commits[row].append(Commit(where, tuple(draft[i] for i in where), again))
+                pressures[row].append(nats)
+        return commits, pressures

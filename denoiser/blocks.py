@@ -10,7 +10,7 @@ from torch import Tensor
 
 from redraft.denoiser.canvas import Canvas
 from redraft.denoiser.errors import InvalidGuideError
-from redraft.denoiser.language import Language
+from redraft.denoiser.language import Language, allowed_classes
 
 
 @dataclass(frozen=True)
@@ -105,19 +105,38 @@ class Schedule:
         return Frame(where, left, torch.maximum(end - begin, left))
 
 
-def completable(language: Language, remaining: int) -> Language:
-    """The language of prefixes: accepted where exactly `remaining` more tokens can end in the language.
+def completable(language: Language, rest: Tensor) -> Language:
+    """The language of prefixes: accepted where the positions behind them can end in the language.
 
-    F_0 = F;  F_{n+1} = {q : delta(q, v) in F_n for some token v}. A word of it has a completion, so whoever
-    writes one and goes on from its state never meets a dead end.
+    `rest` [B, n] int64 holds the pinned tokens of those positions and -1 where any token may stand.
+
+        F_n = F;  F_i = {q : delta(q, v) in F_{i+1} for some token v that position i may take}
+
+    A word that ends in F_0 has a completion, so whoever writes one and goes on from its state never meets a
+    dead end. Rows with different pins get copies of the automaton.
     """
-    used = language.delta[:, language.size > 0]
-    accept = language.accept
-    for _ in range(remaining):
-        before, accept = accept, accept[used].any(-1)
-        if torch.equal(before, accept):
-            break
+    free = language.size > 0
+    if bool((rest < 0).all()):
+        accept = language.accept
+        for _ in range(rest.shape[1]):
+            before, accept = accept, accept[language.delta[:, free]].any(-1)
+            if torch.equal(before, accept):
+                break
+        return _accepting(language, accept)
+    held, row = torch.unique(rest, dim=0, return_inverse=True)
+    allowed = allowed_classes(language, held)
+    finish = language.accept.expand(len(held), -1)
+    for i in range(rest.shape[1] - 1, -1, -1):
+        finish = (finish[:, language.delta] & allowed[:, i, None, :]).any(-1)
+    offset = torch.arange(len(held), device=rest.device) * language.states
+    delta = (language.delta + offset[:, None, None]).flatten(0, 1)
+    copies = Language(delta, language.classes, finish.flatten(), language.start + offset[row])
+    return _accepting(copies, copies.accept, language)
+
+
+def _accepting(language: Language, accept: Tensor, like: Language | None = None) -> Language:
+    """The automaton with other accepting states; what does not depend on them is kept."""
     ahead = Language(language.delta, language.classes, accept, language.start)
     for name in ("size", "segments"):
-        ahead.__dict__[name] = getattr(language, name)
+        ahead.__dict__[name] = getattr(like or language, name)
     return ahead

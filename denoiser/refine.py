@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from redraft.denoiser.base import Denoiser
-from redraft.denoiser.blocks import Frame, Schedule, Window, completable
+from redraft.denoiser.blocks import Schedule, Window, completable
 from redraft.denoiser.canvas import Canvas
 from redraft.denoiser.distribution import distributions
-from redraft.denoiser.errors import InvalidGuideError
-from redraft.denoiser.exact import Language, Posterior, posterior
+from redraft.denoiser.errors import InvalidGuideError, UnsatisfiableError
+from redraft.denoiser.exact import Language, Posterior, feasible, posterior
 from redraft.denoiser.randomness import Randomness
 from redraft.denoiser.selection import Proposal
 from redraft.denoiser.settings import Settings
@@ -68,14 +68,15 @@ def refine(
             f"revision {settings.revision.name!r} leaves tokens at open positions, and {denoiser.name} expects "
             "masks there: use Uncertain()"
         )
+    _check_pins(canvas, steering)
     denoiser = denoiser.begin()
     for window in schedule.windows(apart=denoiser.block is not None):
-        remaining = length - window.end
-        language = completable(steering.language, remaining) if remaining else steering.language
+        rest = canvas.committed[:, window.end :]
+        language = completable(steering.language, rest) if rest.shape[1] else steering.language
         shown, forced = _fill_forced(canvas.first(window.end), language, window)
         if not window.index or bool(shown.open.any()):
             stream = random if not window.index else random.fork(window.index)
-            run = _Run(denoiser, steering, language, schedule, window, remaining, prompt, settings, stream)
+            run = _Run(denoiser, steering, language, schedule, window, rest.shape[1], prompt, settings, stream)
             shown, denoiser = yield from _refine(run, shown, forced)
         canvas = canvas.begin_with(shown)
     return canvas
@@ -100,7 +101,6 @@ def _refine(
     run: _Run, canvas: Canvas, forced: Tensor
 ) -> Generator[Refinement, Tensor | None, tuple[Canvas, Denoiser]]:
     denoiser, steering, settings, random = run.denoiser, run.steering, run.settings, run.random
-    length = canvas.tokens.shape[1]
     provisional = settings.revision is not None and settings.revision.provisional
     before, stood = canvas.tokens, torch.full_like(canvas.tokens[:, 0], -1)
     for index in run.window.steps:
@@ -112,7 +112,7 @@ def _refine(
         bias = steering.bias(step)
         weights = distributions(step, bias, settings, run.language)
         beliefs = posterior(run.language, weights, canvas.tokens, canvas.open)
-        uniform = random.uniform(length, 4)
+        uniform = random.uniform(canvas.tokens.shape[1], 4)
         draft = beliefs.sample(uniform[..., :2]) if settings.temperature > 0 else beliefs.best()
         confidence = beliefs.confidence(draft)
         able = canvas.open & frame.where
@@ -123,10 +123,13 @@ def _refine(
         anchors = steering.anchors(step, draft, confidence)
         chosen = chosen if anchors is None else chosen | (anchors & frame.where)
         stood = torch.where(((draft == before) | ~frame.where).all(-1), stood + 1, 0)
+        going = able.any(-1) & (frame.left > 1)
         if settings.stop is not None:
-            chosen = chosen | (able & settings.stop(proposal, stood, able)[:, None])
+            ends = settings.stop(proposal, stood, able)
+            chosen, going = chosen | (able & ends[:, None]), going & ~ends
         after = canvas.commit(draft, chosen, confidence)
-        reopened = _reopened(step, after, steering, settings, frame, uniform[..., 3])
+        going = going & ((after.open & frame.where).any(-1) | provisional)
+        reopened = _reopened(step, after, steering, settings, going, uniform[..., 3]) & frame.where
         after = after.reopen(reopened)
         after = denoiser.noise.renoise(after, after.open & ~(reopened & provisional), random)
         denoiser = denoiser.carry(step, bias, settings.temperature)
@@ -147,6 +150,20 @@ def _refine(
         if not bool(canvas.open.any()):
             break
     return canvas, denoiser
+
+
+def _check_pins(canvas: Canvas, steering: Steering) -> None:
+    """Raise `UnsatisfiableError` where a row's pins leave the language nothing; the waiting ends before the first step."""
+    if not bool(canvas.pinned.any()):
+        return
+    stuck = ~feasible(steering.language, canvas.committed)
+    if bool(stuck.any()):
+        names = [str(bound.guide) for bound in steering.bound]
+        raise UnsatisfiableError(
+            f"row {int(stuck.long().argmax())}: no text on this canvas keeps the pinned tokens and satisfies "
+            f"{' and '.join(names) or 'the vocabulary'}: pin less, or relax a guide",
+            conflict=names,
+        )
 
 
 def _fill_forced(canvas: Canvas, language: Language, window: Window) -> tuple[Canvas, Tensor]:
@@ -177,14 +194,12 @@ def _pressure(beliefs: Posterior, draft: Tensor, temperature: float) -> Tensor:
 
 
 def _reopened(
-    step: Step, after: Canvas, steering: Steering, settings: Settings, frame: Frame, uniform: Tensor
+    step: Step, after: Canvas, steering: Steering, settings: Settings, going: Tensor, uniform: Tensor
 ) -> Tensor:
-    """bool [B, L]: what to reopen now; never in a block's last step, never in a row that is done with its block,
-    never in another block, never a pin."""
+    """bool [B, L]: what to reopen now, in the rows [B] that are still `going`; never a pin."""
     mark = torch.zeros_like(after.open)
     if settings.revision is not None:
         mark = settings.revision(step, after, uniform)
     wish = steering.revise(step)
     mark = mark if wish is None else mark | wish
-    working = (after.open & frame.where).any(-1) & (frame.left > 1)
-    return mark & working[:, None] & frame.where & ~after.pinned & ~after.open
+    return mark & going[:, None] & ~after.pinned & ~after.open

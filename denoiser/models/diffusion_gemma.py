@@ -13,6 +13,7 @@ from torch import Tensor
 from redraft.denoiser.base import Denoiser
 from redraft.denoiser.canvas import Canvas
 from redraft.denoiser.errors import UnsupportedModelError
+from redraft.denoiser.models.layout import lead, never_written, positions
 from redraft.denoiser.noise import Uniform
 from redraft.denoiser.revision import Reconsider
 from redraft.denoiser.selection import EntropyBound
@@ -68,9 +69,7 @@ class DiffusionGemma(Denoiser):
             revision=Reconsider(),
             stop=Patience(1, 0.005),
         )
-        written = {vocabulary.eos_id, vocabulary.pad_id if vocabulary.eos_id is not None else None}
-        never = [k for k, raw in enumerate(vocabulary.token_bytes) if not raw and k not in written]
-        self._never = torch.tensor(never, dtype=torch.int64, device=self.device)
+        self._never = never_written(vocabulary, self.device)
         self._encoded: dict[int, _Encoded] | None = None
         self._echo: tuple[int, Tensor] | None = None
 
@@ -120,7 +119,7 @@ class DiffusionGemma(Denoiser):
             decoder_input_ids=block,
             self_conditioning_logits=echo,
             decoder_attention_mask=memory.masks,
-            decoder_position_ids=_positions(seen)[:, -block.shape[1] :],
+            decoder_position_ids=positions(seen)[:, -block.shape[1] :],
         ).logits
         logits = logits.float().index_fill(-1, self._never, -torch.inf)
         return torch.nn.functional.pad(logits, (0, 0, start, 0))
@@ -134,11 +133,7 @@ class DiffusionGemma(Denoiser):
         """The encoder's memory of the prompt and the finished blocks; what is new is read now."""
         memory = (self._encoded or {}).get(id(prompt))
         if memory is None:
-            head = self._before.expand(len(prompt.tokens), -1)
-            # padding stays on the far left, so that the model's first tokens stand beside the prompt's own
-            shift = (~prompt.mask).sum(-1, keepdim=True)
-            tokens = _behind(head, prompt.tokens, shift)
-            seen = torch.arange(tokens.shape[1], device=self.device) >= shift
+            tokens, seen = lead(self._before, prompt)
             memory = _Encoded(prompt, None, seen[:, :0], 0)
             self._encode(memory, tokens, seen)
             if self._encoded is not None:
@@ -155,19 +150,5 @@ class DiffusionGemma(Denoiser):
             input_ids=tokens,
             attention_mask=memory.seen if memory.prompt.padded else None,
             cache=memory.cache,
-            position_ids=_positions(memory.seen)[:, -tokens.shape[1] :],
+            position_ids=positions(memory.seen)[:, -tokens.shape[1] :],
         ).cache
-
-
-def _positions(seen: Tensor) -> Tensor:
-    """[B, N]: each position's number among those that count."""
-    return (seen.long().cumsum(-1) - 1).clamp_min(0)
-
-
-def _behind(head: Tensor, tokens: Tensor, shift: Tensor) -> Tensor:
-    """[B, H + P]: each row's `head` right before its tokens, `shift` [B, 1] of which are padding on the left."""
-    width, total = head.shape[1], head.shape[1] + tokens.shape[1]
-    place = torch.arange(total, device=tokens.device).expand(len(tokens), -1) - shift
-    inside = (place >= 0) & (place < width)
-    both = torch.cat([torch.zeros_like(head), tokens], dim=1)
-    return torch.where(inside, head.gather(1, place.clamp(0, width - 1)), both)

@@ -147,7 +147,7 @@ def _refine(
         canvas, before, forced = after, draft, torch.zeros_like(forced)
         if rows is not None:
             canvas, denoiser, before, stood = canvas.take(rows), denoiser.take(rows), before[rows], stood[rows]
-        if not bool(canvas.open.any()):
+        if not steering.settle(canvas.open.any()):
             break
     return canvas, denoiser
 

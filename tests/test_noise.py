@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 import torch
 from test_fuzz import random_guide
 from test_loop import POLICIES, chi_square_bound
+from torch.utils._python_dispatch import TorchDispatchMode
 from toys import Chaos, small_vocabulary, uniform
 
 from redraft.denoiser import (
@@ -271,17 +271,53 @@ def test_pins_that_contradict_are_refused_before_a_forward_pass() -> None:
     assert denoiser.calls == 0
 
 
-@contextmanager
-def host_reads() -> Iterator[list[str]]:
-    """Records each time Python asks a tensor for a number: on an accelerator, a wait for the device."""
-    seen: list[str] = []
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("item", "__bool__", "__int__", "__float__", "__index__", "tolist", "cpu", "nonzero"):
-            own = getattr(torch.Tensor, name)
+READS = {"_local_scalar_dense", "nonzero", "masked_select", "_unique2", "unique_dim", "equal", "repeat_interleave"}
 
-            def wrapped(self: torch.Tensor, *args: Any, own: Any = own, name: str = name, **more: Any) -> Any:
-                seen.append(name)
-                return own(self, *args, **more)
 
-            patch.setattr(torch.Tensor, name, wrapped)
-        yield seen
+class HostReads(TorchDispatchMode):
+    """Counts what would make the host wait for an accelerator: a value read, or a shape that depends on values."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func.overloadpacket.__name__
+        masks = args[1] if name in ("index", "index_put", "index_put_") else ()
+        if name in READS or any(index is not None and index.dtype == torch.bool for index in masks):
+            self.count += 1
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("kind", ["mask", "uniform", "blocks"])
+def test_a_step_reads_the_device_once(kind: str, temperature: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the paths for an accelerator; `tolist` and `cpu` read past the dispatcher and are counted by themselves."""
+    vocabulary = small_vocabulary(whole_first=True)
+    noise = uniform(vocabulary) if kind == "uniform" else None
+    denoiser = Chaos(vocabulary, sharpness=1.0, noise=noise)
+    settings = Settings(
+        steps=8, temperature=temperature, selection=EntropyBound(1.0), top_k=20,
+        revision=Reconsider() if noise else Uncertain(0.3), stop=Patience(1, 0.01),
+        block_length=10 if kind == "blocks" else None,
+    )  # fmt: skip
+    guides = [Words(3, 9), Forbid("the"), 1.5 * Bias({"sea": 2.0})]
+    monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda tensor: True))
+    # one_hot checks its range with reads on a CPU only
+    monkeypatch.setattr(
+        torch.nn.functional, "one_hot", lambda ids, size: (ids[..., None] == torch.arange(size)).long()
+    )
+    past = []
+    for name in ("tolist", "cpu"):
+        own = getattr(torch.Tensor, name)
+        monkeypatch.setattr(torch.Tensor, name, lambda self, own=own: past.append(name) or own(self))
+    canvas = denoiser.noise.blank(20, Randomness([1, 2]))
+    run = steps_of(denoiser, guides, canvas, settings, [1, 2])
+    next(run)  # what is made once, at the first step, may wait
+    counts = []
+    with HostReads() as reads:
+        while True:
+            before = reads.count + len(past)
+            if next(run, None) is None:
+                break
+            counts.append(reads.count + len(past) - before)
+    assert len(counts) >= 2
+    assert max(counts) == 1, counts

@@ -60,9 +60,7 @@ class Canvas:
     def reopen(self, where: Tensor) -> Canvas:
         """Open committed positions again, their tokens still in place; a pinned position is never reopened."""
         where = where & ~self.pinned & ~self.open
-        return replace(
-            self, open=self.open | where, confidence=torch.where(where, 0.0, self.confidence)
-        )
+        return replace(self, open=self.open | where, confidence=torch.where(where, 0.0, self.confidence))
 
     def first(self, length: int) -> Canvas:
         """The canvas's first `length` positions."""

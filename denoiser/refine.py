@@ -76,7 +76,9 @@ def refine(
         shown, forced = _fill_forced(canvas.first(window.end), language, window)
         if not window.index or bool(shown.open.any()):
             stream = random if not window.index else random.fork(window.index)
-            run = _Run(denoiser, steering, language, schedule, window, rest.shape[1], prompt, settings, stream)
+            run = _Run(
+                denoiser, steering, language, schedule, window, rest.shape[1], prompt, settings, stream
+            )
             shown, denoiser = yield from _refine(run, shown, forced)
         canvas = canvas.begin_with(shown)
     return canvas
@@ -146,7 +148,12 @@ def _refine(
         )
         canvas, before, forced = after, draft, torch.zeros_like(forced)
         if rows is not None:
-            canvas, denoiser, before, stood = canvas.take(rows), denoiser.take(rows), before[rows], stood[rows]
+            canvas, denoiser, before, stood = (
+                canvas.take(rows),
+                denoiser.take(rows),
+                before[rows],
+                stood[rows],
+            )
         if not steering.settle(canvas.open.any()):
             break
     return canvas, denoiser

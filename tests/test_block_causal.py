@@ -9,7 +9,15 @@ import pytest
 import torch
 from toys import small_vocabulary
 
-from redraft.denoiser import Canvas, Confidence, InvalidGuideError, Prompt, Uncertain, UnsupportedModelError, Vocabulary
+from redraft.denoiser import (
+    Canvas,
+    Confidence,
+    InvalidGuideError,
+    Prompt,
+    Uncertain,
+    UnsupportedModelError,
+    Vocabulary,
+)
 from redraft.denoiser.models.block_causal import BlockCausal
 from redraft.guidance import Bias, Forbid, Infill, Keywords, Pattern, Repetition, Words
 
@@ -56,7 +64,9 @@ class Tiny(torch.nn.Module):
             query, key, value, gate = layer(hidden + place).chunk(4, -1)
             if past_key_values is not None:
                 if store_kv is not False:
-                    key, value = (x[:, 0] for x in past_key_values.update(key[:, None], value[:, None], number))
+                    key, value = (
+                        x[:, 0] for x in past_key_values.update(key[:, None], value[:, None], number)
+                    )
                 elif past_key_values.get_seq_length(number):
                     old = past_key_values.layers[number]
                     key, value = torch.cat([old.keys[:, 0], key], 1), torch.cat([old.values[:, 0], value], 1)
@@ -82,7 +92,14 @@ def vocabulary() -> Vocabulary:
 def adapter(vocabulary: Vocabulary, kind: str, *, cached: bool = True, **more: Any) -> BlockCausal:
     model = (Tiny if kind == "additive" else TinyBoolean)(len(vocabulary))
     return BlockCausal(
-        model, vocabulary, name="tiny", block=BLOCK, mask=kind, store_kv=kind == "boolean", cached=cached, **more
+        model,
+        vocabulary,
+        name="tiny",
+        block=BLOCK,
+        mask=kind,
+        store_kv=kind == "boolean",
+        cached=cached,
+        **more,
     )
 
 
@@ -102,7 +119,9 @@ def shown(vocabulary: Vocabulary, length: int, rows: int = 2) -> Canvas:
 def test_a_step_is_one_pass_under_the_block_mask(kind: str, vocabulary: Vocabulary) -> None:
     """The reference's mask, tril of ones over blocks, where the prompt fills whole blocks."""
     denoiser = adapter(vocabulary, kind, before=[3])
-    prompt = Prompt(torch.tensor([vocabulary.encode("the dog ran home"[:3]) * 7] * 2)[:, :7], torch.ones(2, 7).bool())
+    prompt = Prompt(
+        torch.tensor([vocabulary.encode("the dog ran home"[:3]) * 7] * 2)[:, :7], torch.ones(2, 7).bool()
+    )
     run = denoiser.begin()
     for length in (4, 8, 10, 12, 15):
         canvas = shown(vocabulary, length)

@@ -103,7 +103,9 @@ def test_no_dead_end_and_the_whole_is_in_the_language(
 ) -> None:
     eos, doubting, blind = kind
     vocabulary = letters(3, eos=eos)
-    denoiser = Chaos(vocabulary, noise=uniform(vocabulary) if doubting else None, block=block if blind else None)
+    denoiser = Chaos(
+        vocabulary, noise=uniform(vocabulary) if doubting else None, block=block if blind else None
+    )
     revision = Reconsider() if doubting else Uncertain(0.5, 0.0, 1.0)
     options = {"length": length, "steps": 12, "temperature": temperature, "revision": revision}
     options["selection"] = (Random(), EntropyBound(1.0), Confidence())[seed % 3]
@@ -159,7 +161,9 @@ def test_one_token_a_block_is_ancestral_sampling_of_what_can_be_completed() -> N
     counts = dict.fromkeys(words, 0)
     for result in denoiser.write(guide, samples=samples, seed=3, steps=3, batch_size=4000):
         counts[tuple(result.tokens)] += 1
-    statistic = sum((counts[w] - p * samples) ** 2 / (p * samples) for w, p in expected.items() if p * samples >= 5)
+    statistic = sum(
+        (counts[w] - p * samples) ** 2 / (p * samples) for w, p in expected.items() if p * samples >= 5
+    )
     cells = sum(p * samples >= 5 for p in expected.values())
     assert cells > 4
     assert statistic < (cells - 1) + 6 * (2 * (cells - 1)) ** 0.5
@@ -185,7 +189,13 @@ def test_guides_hold_and_rows_are_alone(guides: list[HardGuide], blind: bool, ki
     def denoiser() -> Chaos:
         return Chaos(vocabulary, sharpness=1.0, noise=noise, block=11 if blind else None)
 
-    options = {"length": 40, "steps": 16, "revision": revision, "selection": EntropyBound(6.0), "block_length": 11}
+    options = {
+        "length": 40,
+        "steps": 16,
+        "revision": revision,
+        "selection": EntropyBound(6.0),
+        "block_length": 11,
+    }
     together = denoiser().write(guides, samples=3, seed=40, **options)
     for k, result in enumerate(together):
         assert result.satisfied, result.text
@@ -197,7 +207,9 @@ def test_guides_hold_and_rows_are_alone(guides: list[HardGuide], blind: bool, ki
 def test_only_the_current_block_is_committed(blind: bool) -> None:
     vocabulary = small_vocabulary(eos=False, whole_first=True)
     denoiser = Chaos(vocabulary, block=5 if blind else None)
-    (result,) = denoiser.write(Keywords("sea"), seed=4, length=18, steps=8, block_length=5, selection=LeftToRight())
+    (result,) = denoiser.write(
+        Keywords("sea"), seed=4, length=18, steps=8, block_length=5, selection=LeftToRight()
+    )
     starts = [j * 8 // 4 for j in range(5)]
     for number, commit in enumerate(result.trace):
         block = next(j for j in range(4) if starts[j] <= number < starts[j + 1])

@@ -50,7 +50,9 @@ def model(vocabulary: Vocabulary) -> Any:
     )  # fmt: skip
     torch.manual_seed(0)
     made = native.DiffusionGemmaForBlockDiffusion(
-        DiffusionGemmaConfig(text_config=text, vision_config=vision, canvas_length=BLOCK, initializer_range=0.3)
+        DiffusionGemmaConfig(
+            text_config=text, vision_config=vision, canvas_length=BLOCK, initializer_range=0.3
+        )
     )
     return made.eval()
 
@@ -72,7 +74,9 @@ def same(ours: torch.Tensor, theirs: torch.Tensor) -> None:
     torch.testing.assert_close(ours[kept], theirs[kept], rtol=1e-5, atol=1e-5)
 
 
-def test_a_step_has_the_models_own_logits(denoiser: DiffusionGemma, model: Any, vocabulary: Vocabulary) -> None:
+def test_a_step_has_the_models_own_logits(
+    denoiser: DiffusionGemma, model: Any, vocabulary: Vocabulary
+) -> None:
     """One forward pass of the native class on prompt and finished blocks as `input_ids`, ours through the cache."""
     prompt = denoiser.prepare("the old ship", 2)
     run = denoiser.begin()
@@ -108,7 +112,9 @@ def test_self_conditioning_is_carried_within_a_block(denoiser: DiffusionGemma, m
     assert not torch.allclose(following(canvas, prompt), logits)
     assert torch.equal(run(canvas, prompt), logits)  # the earlier step's denoiser is as it was
     longer = shown(2 * BLOCK)
-    torch.testing.assert_close(following(longer, prompt), denoiser(longer, prompt))  # a new block starts without
+    torch.testing.assert_close(
+        following(longer, prompt), denoiser(longer, prompt)
+    )  # a new block starts without
 
 
 def test_padded_prompts_are_as_if_alone(denoiser: DiffusionGemma, vocabulary: Vocabulary) -> None:
@@ -148,7 +154,9 @@ GUIDES = [
 
 @pytest.mark.parametrize("guides", GUIDES, ids=lambda g: str(g[0])[:20])
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_guides_hold_and_rows_are_alone(denoiser: DiffusionGemma, guides: list[Any], temperature: float) -> None:
+def test_guides_hold_and_rows_are_alone(
+    denoiser: DiffusionGemma, guides: list[Any], temperature: float
+) -> None:
     options = {"length": 31, "steps": 9, "temperature": temperature, "prompt": "the <mask>"}
     together = denoiser.write(guides, samples=3, seed=5, **options)
     for k, result in enumerate(together):
@@ -197,5 +205,3 @@ def test_entropy_bound_accepts_what_the_native_sampler_accepts() -> None:
         assert torch.equal(ours, native.accepted_token_mask)
         sizes |= set(ours.sum(-1).tolist())
     assert len(sizes) > 5
-
-

@@ -49,7 +49,12 @@ def steps_of(
     rows, length = canvas.tokens.shape
     steering = Steering(guides, Scene(denoiser.vocabulary, denoiser.device, rows, length, settings.steps))
     yield from refine(
-        denoiser, canvas, steering, prompt=denoiser.prepare("", rows), settings=settings, random=Randomness(seeds)
+        denoiser,
+        canvas,
+        steering,
+        prompt=denoiser.prepare("", rows),
+        settings=settings,
+        random=Randomness(seeds),
     )
 
 
@@ -90,7 +95,9 @@ def test_pins_and_accepted_tokens_stand_and_the_rest_is_drawn_anew(selection: An
         assert not after.open[:, 5].any()
         kept = ~before.open & ~after.open
         assert torch.equal(after.tokens[kept], before.tokens[kept])
-        assert torch.equal(after.tokens[r.committed], torch.where(r.reopened, after.tokens, r.draft)[r.committed])
+        assert torch.equal(
+            after.tokens[r.committed], torch.where(r.reopened, after.tokens, r.draft)[r.committed]
+        )
         if revision is not None and revision.provisional:
             assert torch.equal(after.tokens[r.reopened], r.draft[r.reopened])
         still = before.open & after.open & ~r.reopened
@@ -108,7 +115,13 @@ def test_pins_and_accepted_tokens_stand_and_the_rest_is_drawn_anew(selection: An
 def test_eight_samples_are_eight_single_runs(revision: Any, stop: Any) -> None:
     vocabulary = small_vocabulary(whole_first=True)
     guides = [Keywords("storm", "dog"), Words(3, 9), 1.5 * Bias({"sea": 2.0}), Repetition()]
-    options = {"steps": 9, "selection": EntropyBound(4.0), "revision": revision, "stop": stop, "temperature": 0.9}
+    options = {
+        "steps": 9,
+        "selection": EntropyBound(4.0),
+        "revision": revision,
+        "stop": stop,
+        "temperature": 0.9,
+    }
 
     def write(**more: Any) -> Any:
         return Chaos(vocabulary, noise=uniform(vocabulary)).write(guides, **options, **more)
@@ -211,7 +224,12 @@ def test_patience_waits_for_a_draft_that_stands_and_a_low_entropy() -> None:
     everything, first = torch.ones(4, 2, dtype=torch.bool), torch.tensor([[True, False]]).expand(4, 2)
     stood = torch.tensor([0, 1, 2, 3])
     mean = float(torch.tensor(3.0).log()) / 2  # of a flat position and a sure one
-    assert Patience(2, mean + 0.01)(proposal(logits), stood, everything).tolist() == [False, False, True, True]
+    assert Patience(2, mean + 0.01)(proposal(logits), stood, everything).tolist() == [
+        False,
+        False,
+        True,
+        True,
+    ]
     assert not Patience(2, mean - 0.01)(proposal(logits), stood, everything).any()
     assert Patience(3, 0.01)(proposal(logits), stood, first).tolist() == [False] * 3 + [True]
     for bad in ({"unchanged": -1}, {"unchanged": 1.5}, {"entropy": 0.0}, {"entropy": float("nan")}):
@@ -232,14 +250,18 @@ class Fickle(Chaos):
 def test_a_denoiser_may_change_its_mind() -> None:
     vocabulary = small_vocabulary(eos=False, whole_first=True)
     texts = [
-        Fickle(vocabulary, noise=uniform(vocabulary), length=8).write(seed=1, steps=8, revision=revision)[0].text
+        Fickle(vocabulary, noise=uniform(vocabulary), length=8)
+        .write(seed=1, steps=8, revision=revision)[0]
+        .text
         for revision in (Reconsider(), None)
     ]
     assert texts[0] == "b" * 8
     assert set(texts[1]) == {"a"}  # accepted for good: all certain at the first step
 
 
-@pytest.mark.parametrize(("unchanged", "text", "steps"), [(0, "a", 1), (2, "a", 3), (3, "b", 7), (50, "b", 20)])
+@pytest.mark.parametrize(
+    ("unchanged", "text", "steps"), [(0, "a", 1), (2, "a", 3), (3, "b", 7), (50, "b", 20)]
+)
 def test_a_run_stops_when_the_draft_stands(unchanged: int, text: str, steps: int) -> None:
     """It wants a at the steps 1-3 and b from 4 on: after 3 unchanged steps the first stop is at step 7."""
     vocabulary = small_vocabulary(eos=False, whole_first=True)
@@ -265,13 +287,23 @@ def test_pins_that_contradict_are_refused_before_a_forward_pass() -> None:
     denoiser = Chaos(vocabulary)
     where = torch.zeros(2, 12, dtype=torch.bool)
     where[1, 3] = True
-    canvas = denoiser.noise.blank(12, Randomness([1, 2])).pin(torch.full((2, 12), vocabulary.encode(" dog")[0]), where)
+    canvas = denoiser.noise.blank(12, Randomness([1, 2])).pin(
+        torch.full((2, 12), vocabulary.encode(" dog")[0]), where
+    )
     with pytest.raises(UnsatisfiableError, match="row 1: no text on this canvas keeps the pinned"):
         next(steps_of(denoiser, [Forbid("dog"), Forbid("o", whole=False)], canvas, Settings(), [1, 2]))
     assert denoiser.calls == 0
 
 
-READS = {"_local_scalar_dense", "nonzero", "masked_select", "_unique2", "unique_dim", "equal", "repeat_interleave"}
+READS = {
+    "_local_scalar_dense",
+    "nonzero",
+    "masked_select",
+    "_unique2",
+    "unique_dim",
+    "equal",
+    "repeat_interleave",
+}
 
 
 class HostReads(TorchDispatchMode):

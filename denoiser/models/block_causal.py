@@ -56,7 +56,9 @@ class BlockCausal(Denoiser):
         if vocabulary.mask_id is None:
             raise UnsupportedModelError(f"{name} has no mask token: a block-causal diffusion model needs one")
         if block < 1:
-            raise InvalidGuideError(f"the block of {name} is {block}: use the block length it was trained with")
+            raise InvalidGuideError(
+                f"the block of {name} is {block}: use the block length it was trained with"
+            )
         self.name, self.vocabulary, self.model = name, vocabulary, model.eval()
         self.noise = Absorbing(vocabulary.mask_id)
         self.device = next(model.parameters()).device
@@ -90,9 +92,13 @@ class BlockCausal(Denoiser):
         tokens = torch.cat([head, canvas.tokens], dim=1)
         seen = torch.cat([shown, torch.ones_like(canvas.open)], dim=1)
         begin, end = head.shape[1] + start, head.shape[1] + length
-        number = (torch.arange(end, device=self.device) - head.shape[1]).div(self.block, rounding_mode="floor")
+        number = (torch.arange(end, device=self.device) - head.shape[1]).div(
+            self.block, rounding_mode="floor"
+        )
         allowed = number[:, None] >= number
-        own = torch.eye(len(number), dtype=torch.bool, device=self.device)  # padding sees itself, so that no row is empty
+        own = torch.eye(
+            len(number), dtype=torch.bool, device=self.device
+        )  # padding sees itself, so that no row is empty
         allowed = (allowed & seen[:, None, :]) | own
         place = positions(seen)
 
@@ -130,7 +136,9 @@ class BlockCausal(Denoiser):
             return allowed
         dtype = getattr(self.model, "dtype", torch.float32)
         least = torch.finfo(dtype).min
-        return torch.zeros(allowed.shape, dtype=dtype, device=allowed.device).masked_fill(~allowed, least)[:, None]
+        return torch.zeros(allowed.shape, dtype=dtype, device=allowed.device).masked_fill(~allowed, least)[
+            :, None
+        ]
 
 
 def _new_cache() -> Any:

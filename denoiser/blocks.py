@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -10,12 +11,12 @@ from torch import Tensor
 
 from redraft.denoiser.canvas import Canvas
 from redraft.denoiser.errors import InvalidGuideError
-from redraft.denoiser.language import Language, allowed_classes
+from redraft.denoiser.language import Language
 
 
 @dataclass(frozen=True)
 class Frame:
-    """What a step may do: commit `where` [B, L] bool, with `left` [B] of the block's `steps` [B] to go, this one included."""
+    """What a step may do: commit `where` [B, L] bool, with `left` [B] of the block's `steps` [B] to go (with this one)."""
 
     where: Tensor
     left: Tensor
@@ -34,11 +35,18 @@ class Frame:
 
 @dataclass(frozen=True)
 class Window:
-    """A part of a run: the canvas up to position `end`, at the steps `steps`; number `index` of its kind."""
+    """A part of a run: the positions [first, end) of the canvas, at the steps `steps`; number `index` of its kind."""
 
     index: int
+    first: int
     end: int
     steps: range
+
+    def shown(self, part: Tensor, before: Tensor) -> Tensor:
+        """Values [B, end]: those of the positions from `first` on [B, n], with those of `before` in front."""
+        if not self.first and part.shape[1] == self.end:
+            return part
+        return torch.cat([before[:, : self.first], part[:, : self.end - self.first]], dim=1)
 
 
 @dataclass(frozen=True)
@@ -80,11 +88,12 @@ class Schedule:
     def windows(self, apart: bool) -> Iterator[Window]:
         """The run in one window, or block by block where the denoiser does not see ahead (`apart`)."""
         if not apart or self.block is None:
-            yield Window(0, self.length, range(self.steps))
+            yield Window(0, 0, self.length, range(self.steps))
             return
         starts = self.starts()
         for j in range(self.blocks):
-            yield Window(j, min((j + 1) * self.block, self.length), range(starts[j], starts[j + 1]))
+            end = min((j + 1) * self.block, self.length)
+            yield Window(j, j * self.block, end, range(starts[j], starts[j + 1]))
 
     def frame(self, canvas: Canvas, index: int, eos_id: int | None) -> Frame:
         """Each row's current block, the first with an open position, and what its end has closed behind it."""
@@ -105,38 +114,29 @@ class Schedule:
         return Frame(where, left, torch.maximum(end - begin, left))
 
 
-def completable(language: Language, rest: Tensor) -> Language:
-    """The language of prefixes: accepted where the positions behind them can end in the language.
+def follow(language: Language, prefix: Tensor) -> Language:
+    """The language of what may come behind `prefix` [B, n]: the same automaton from the state it leads to."""
+    state = language.start
+    for tokens in prefix.unbind(1):
+        state = language.delta[state, language.classes[tokens]]
+    return language.begin(state)
 
-    `rest` [B, n] int64 holds the pinned tokens of those positions and -1 where any token may stand.
 
-        F_n = F;  F_i = {q : delta(q, v) in F_{i+1} for some token v that position i may take}
+def ahead(weights: Tensor, open: Tensor, remaining: int, ends: Sequence[int], greedy: bool) -> Tensor:
+    """A block's log-weights [B, l, V] and, for the `remaining` positions behind it, a guess: [B, l + remaining, V].
 
-    A word that ends in F_0 has a completion, so whoever writes one and goes on from its state never meets a
-    dead end. Rows with different pins get copies of the automaton.
+    Nobody has seen those positions. The guess takes them for independent draws from the mean of the block's open
+    positions' distributions over text tokens; with tokens that close a text (`ends`: EOS, padding) the end is
+    equally likely anywhere. So a block's draft weighs what the rest of the canvas can still become and how likely
+    that is: a keyword that may stand in any of n blocks falls into this one once in n times, not at the last moment.
     """
-    free = language.size > 0
-    if bool((rest < 0).all()):
-        accept = language.accept
-        for _ in range(rest.shape[1]):
-            before, accept = accept, accept[language.delta[:, free]].any(-1)
-            if torch.equal(before, accept):
-                break
-        return _accepting(language, accept)
-    held, row = torch.unique(rest, dim=0, return_inverse=True)
-    allowed = allowed_classes(language, held)
-    finish = language.accept.expand(len(held), -1)
-    for i in range(rest.shape[1] - 1, -1, -1):
-        finish = (finish[:, language.delta] & allowed[:, i, None, :]).any(-1)
-    offset = torch.arange(len(held), device=rest.device) * language.states
-    delta = (language.delta + offset[:, None, None]).flatten(0, 1)
-    copies = Language(delta, language.classes, finish.flatten(), language.start + offset[row])
-    return _accepting(copies, copies.accept, language)
-
-
-def _accepting(language: Language, accept: Tensor, like: Language | None = None) -> Language:
-    """The automaton with other accepting states; what does not depend on them is kept."""
-    ahead = Language(language.delta, language.classes, accept, language.start)
-    for name in ("size", "segments"):
-        ahead.__dict__[name] = getattr(like or language, name)
-    return ahead
+    if not remaining:
+        return weights
+    closing = torch.tensor(list(ends), dtype=torch.int64, device=weights.device)
+    text = weights.index_fill(-1, closing, -torch.inf).log_softmax(-1)
+    mean = text.masked_fill(~open[..., None], -torch.inf).logsumexp(1) - open.sum(-1, keepdim=True).clamp_min(1).log()
+    if greedy:
+        mean = mean - mean.amax(-1, keepdim=True)
+    for number, token in enumerate(ends):
+        mean[:, token] = 0.0 if greedy or number else -math.log(remaining)
+    return torch.cat([weights, mean[:, None].expand(-1, remaining, -1)], dim=1)

@@ -64,6 +64,8 @@ class Canvas:
 
     def first(self, length: int) -> Canvas:
         """The canvas's first `length` positions."""
+        if length == self.tokens.shape[1]:
+            return self
         parts = (self.tokens, self.open, self.pinned, self.confidence)
         return Canvas(*(part[:, :length] for part in parts))
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from redraft.denoiser.base import Denoiser
-from redraft.denoiser.blocks import Schedule, Window, completable
+from redraft.denoiser.blocks import Schedule, Window, ahead, follow
 from redraft.denoiser.canvas import Canvas
 from redraft.denoiser.distribution import distributions
 from redraft.denoiser.errors import InvalidGuideError, UnsatisfiableError
@@ -57,9 +57,9 @@ def refine(
 
     The draft of every step is a word of the language that agrees with all that is committed, so whatever
     subset is committed the rest of it still completes the canvas: the final canvas, which is returned, is in the
-    language. A denoiser that writes block by block is shown the canvas up to its block, and the language up to
-    there is that of prefixes with a completion in the rest. Who drains the loop may send back int64 [B], the
-    rows to go on with. Raises `InvalidGuideError` before any forward pass.
+    language. A denoiser that writes block by block, and every hook, is shown the canvas up to its block; the draft
+    is of the whole all the same, with a guess for what nobody has seen. Who drains the loop may send back
+    int64 [B], the rows to go on with. Raises `InvalidGuideError` or `UnsatisfiableError` before any forward pass.
     """
     length = canvas.tokens.shape[1]
     schedule = Schedule.of(settings.steps, length, settings.block_length, denoiser.block)
@@ -71,16 +71,13 @@ def refine(
     _check_pins(canvas, steering)
     denoiser = denoiser.begin()
     for window in schedule.windows(apart=denoiser.block is not None):
-        rest = canvas.committed[:, window.end :]
-        language = completable(steering.language, rest) if rest.shape[1] else steering.language
-        shown, forced = _fill_forced(canvas.first(window.end), language, window)
-        if not window.index or bool(shown.open.any()):
-            stream = random if not window.index else random.fork(window.index)
-            run = _Run(
-                denoiser, steering, language, schedule, window, rest.shape[1], prompt, settings, stream
-            )
-            shown, denoiser = yield from _refine(run, shown, forced)
-        canvas = canvas.begin_with(shown)
+        language = follow(steering.language, canvas.tokens[:, : window.first])
+        canvas, forced = _fill_forced(canvas, language, window)
+        if window.index and not bool(canvas.open[:, : window.end].any()):
+            continue
+        stream = random.fork(window.index) if window.index else random
+        run = _Run(steering, schedule, window, prompt, settings, stream)
+        canvas, denoiser = yield from _refine(run, denoiser, language, canvas, forced)
     return canvas
 
 
@@ -88,79 +85,82 @@ def refine(
 class _Run:
     """What stays the same during the steps of one window."""
 
-    denoiser: Denoiser
     steering: Steering
-    language: Language
     schedule: Schedule
     window: Window
-    remaining: int
     prompt: Prompt
     settings: Settings
     random: Randomness
 
 
 def _refine(
-    run: _Run, canvas: Canvas, forced: Tensor
+    run: _Run, denoiser: Denoiser, language: Language, canvas: Canvas, forced: Tensor
 ) -> Generator[Refinement, Tensor | None, tuple[Canvas, Denoiser]]:
-    denoiser, steering, settings, random = run.denoiser, run.steering, run.settings, run.random
+    steering, window, settings = run.steering, run.window, run.settings
+    length, first, end = canvas.tokens.shape[1], window.first, window.end
     provisional = settings.revision is not None and settings.revision.provisional
-    before, stood = canvas.tokens, torch.full_like(canvas.tokens[:, 0], -1)
-    for index in run.window.steps:
+    before, stood = canvas.tokens[:, :end], torch.full_like(canvas.tokens[:, 0], -1)
+    for index in window.steps:
         begin = time.perf_counter()
-        logits = denoiser(canvas, run.prompt)
+        shown = canvas.first(end)
+        logits = denoiser(shown, run.prompt)
         thought = time.perf_counter()
-        step = Step(index, settings.steps, canvas, logits, run.prompt, denoiser, random, run.remaining)
-        frame = run.schedule.frame(canvas, index, denoiser.vocabulary.eos_id)
+        step = Step(index, settings.steps, shown, logits, run.prompt, denoiser, run.random, length - end)
+        frame = run.schedule.frame(shown, index, denoiser.vocabulary.eos_id)
         bias = steering.bias(step)
-        weights = distributions(step, bias, settings, run.language)
-        beliefs = posterior(run.language, weights, canvas.tokens, canvas.open)
-        uniform = random.uniform(canvas.tokens.shape[1], 4)
-        draft = beliefs.sample(uniform[..., :2]) if settings.temperature > 0 else beliefs.best()
-        confidence = beliefs.confidence(draft)
-        able = canvas.open & frame.where
-        sure = able & _certain(beliefs, confidence, settings.temperature)
+        weights = distributions(step, bias, settings, language)[:, first:]
+        ends, greedy = denoiser.vocabulary.ends, settings.temperature == 0
+        weights = ahead(weights, shown.open[:, first:], length - end, ends, greedy)
+        beliefs = posterior(language, weights, canvas.tokens[:, first:], canvas.open[:, first:])
+        uniform = run.random.uniform(length, 4)
+        whole = beliefs.best() if greedy else beliefs.sample(uniform[:, first:, :2])
+        draft = window.shown(whole, shown.tokens)
+        confidence = window.shown(beliefs.confidence(whole), torch.ones_like(uniform[..., 0]))
+        certain = _certain(beliefs, confidence[:, first:], settings.temperature)
+        able = shown.open & frame.where
+        sure = able & window.shown(certain, ~shown.open)
         quota = frame.quota(able & ~sure, provisional)
-        proposal = Proposal(step, draft, confidence, able & ~sure, quota, frame.left == 1, uniform[..., 2])
+        proposal = Proposal(step, draft, confidence, able & ~sure, quota, frame.left == 1, uniform[:, :end, 2])
         chosen = settings.selection(proposal) | sure
         anchors = steering.anchors(step, draft, confidence)
         chosen = chosen if anchors is None else chosen | (anchors & frame.where)
         stood = torch.where(((draft == before) | ~frame.where).all(-1), stood + 1, 0)
         going = able.any(-1) & (frame.left > 1)
         if settings.stop is not None:
-            ends = settings.stop(proposal, stood, able)
-            chosen, going = chosen | (able & ends[:, None]), going & ~ends
-        after = canvas.commit(draft, chosen, confidence)
+            stops = settings.stop(proposal, stood, able)
+            chosen, going = chosen | (able & stops[:, None]), going & ~stops
+        after = shown.commit(draft, chosen, confidence)
         going = going & ((after.open & frame.where).any(-1) | provisional)
-        reopened = _reopened(step, after, steering, settings, going, uniform[..., 3]) & frame.where
+        reopened = _reopened(step, after, steering, settings, going, uniform[:, :end, 3]) & frame.where
         after = after.reopen(reopened)
-        after = denoiser.noise.renoise(after, after.open & ~(reopened & provisional), random)
+        after = denoiser.noise.renoise(after, after.open & ~(reopened & provisional), run.random)
         denoiser = denoiser.carry(step, bias, settings.temperature)
         done = time.perf_counter()
         rows = yield Refinement(
             step=step,
             canvas=after,
             draft=draft,
-            committed=(chosen & canvas.open) | forced,
+            committed=(chosen & shown.open) | forced,
             reopened=reopened,
-            pressure=_pressure(beliefs, draft, settings.temperature),
+            pressure=_pressure(beliefs, whole, settings.temperature),
             denoiser_ms=1e3 * (thought - begin),
             guidance_ms=1e3 * (done - thought),
         )
-        canvas, before, forced = after, draft, torch.zeros_like(forced)
+        canvas, before, forced = canvas.begin_with(after), draft, torch.zeros_like(forced)
         if rows is not None:
-            canvas, denoiser, before, stood = (
+            canvas, denoiser, language = (
                 canvas.take(rows),
                 denoiser.take(rows),
-                before[rows],
-                stood[rows],
+                language.begin(language.start[rows]),
             )
-        if not steering.settle(canvas.open.any()):
+            before, stood = before[rows], stood[rows]
+        if not steering.settle(canvas.open[:, :end].any()):
             break
     return canvas, denoiser
 
 
 def _check_pins(canvas: Canvas, steering: Steering) -> None:
-    """Raise `UnsatisfiableError` where a row's pins leave the language nothing; the waiting ends before the first step."""
+    """Raise `UnsatisfiableError` where a row's pins leave the language nothing."""
     if not bool(canvas.pinned.any()):
         return
     stuck = ~feasible(steering.language, canvas.committed)
@@ -174,16 +174,19 @@ def _check_pins(canvas: Canvas, steering: Steering) -> None:
 
 
 def _fill_forced(canvas: Canvas, language: Language, window: Window) -> tuple[Canvas, Tensor]:
-    """The canvas with what a closed text leaves no choice about committed, and where that is (bool [B, L]).
+    """The canvas with what the language leaves no choice about in this window committed; where that is: bool [B, end].
 
     A later window's block is padding in every row whose text has ended; such rows need no forward pass.
     """
-    nothing = torch.zeros_like(canvas.open)
     if not window.index:
-        return canvas, nothing
-    flat = torch.zeros((), device=canvas.tokens.device).expand(*canvas.tokens.shape, len(language.classes))
-    forced, tokens = posterior(language, flat, canvas.tokens, canvas.open).forced()
-    return canvas.commit(tokens, forced, torch.ones_like(canvas.confidence)), forced
+        return canvas, torch.zeros_like(canvas.open[:, : window.end])
+    tokens, open = canvas.tokens[:, window.first :], canvas.open[:, window.first :]
+    flat = torch.zeros((), device=tokens.device).expand(*tokens.shape, len(language.classes))
+    forced, only = posterior(language, flat, tokens, open).forced()
+    where = window.shown(forced, torch.zeros_like(canvas.open))
+    shown = canvas.first(window.end)
+    filled = shown.commit(window.shown(only, shown.tokens), where, torch.ones_like(shown.confidence))
+    return canvas.begin_with(filled), where
 
 
 def _certain(beliefs: Posterior, confidence: Tensor, temperature: float) -> Tensor:

@@ -18,8 +18,8 @@ Policy = TypeVar("Policy")
 class Settings:
     """Steps, order and sampling of a run; a denoiser brings its own defaults.
 
-    steps >= 1: most forward passes a text may take, over all blocks; temperature >= 0 (0: greedy, the most probable joint
-    draft); top_k >= 1 and top_p, min_p in (0, 1]: truncation of each position's distribution, None: off.
+    steps >= 1: most forward passes a text may take, over all blocks; temperature >= 0 (0: greedy, the most
+    probable joint draft); top_k >= 1 and top_p, min_p in (0, 1]: truncation of each position's distribution, None: off.
     block_length >= 1: commit in blocks of so many tokens, left to right, None: anywhere; stop: when to accept the
     whole draft before the steps are over, None: never.
     """

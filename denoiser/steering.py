@@ -70,7 +70,7 @@ class Steering:
         return self._any(lambda b: b.revise(step), "revise", step)
 
     def settle(self, flag: Tensor) -> bool:
-        """The value of a bool flag [], read together with what is still to be checked: a step's one wait for the device."""
+        """The value of a bool flag [], read with what is still to be checked: a step's one wait for the device."""
         unread, self._unread = self._unread, []
         value, *sound = torch.stack([flag, *(finite for _, finite in unread)]).tolist()
         for (guide, _), finite in zip(unread, sound, strict=True):

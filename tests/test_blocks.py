@@ -11,6 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_loop import chi_square_bound
 from toys import Chaos, Exact, small_vocabulary, uniform
 
 from redraft.denoiser import (
@@ -34,10 +35,9 @@ from redraft.denoiser import (
     Vocabulary,
     refine,
 )
-from redraft.denoiser.blocks import Schedule, completable
-from redraft.denoiser.exact import Language
+from redraft.denoiser.blocks import Schedule
 from redraft.denoiser.randomness import Randomness
-from redraft.guidance import Bias, Forbid, Infill, Keywords, Pattern, Repetition, Sentences, Words
+from redraft.guidance import Bias, Forbid, Infill, Keywords, Pattern, Repetition, Sentences, Tokens, Words
 
 
 def letters(count: int, *, eos: bool) -> Vocabulary:
@@ -76,21 +76,6 @@ def raws(draw: st.DrawFn, symbols: int = 3) -> Raw:
                           min_size=states, max_size=states))  # fmt: skip
     accept = draw(st.lists(st.sampled_from([False, False, True]), min_size=states, max_size=states))
     return Raw(tuple(map(tuple, delta)), tuple(accept))
-
-
-@given(raws(), st.integers(0, 4), st.lists(st.lists(st.integers(-1, 2), min_size=3, max_size=3), max_size=3))
-def test_completable_is_what_has_a_completion(guide: Raw, length: int, held: list[list[int]]) -> None:
-    """Rows of three positions behind the prefix, some of them pinned."""
-    held = [[-1, -1, -1], *held]
-    automaton = guide.language(Scene(letters(3, eos=False), torch.device("cpu"), 1, length, 1))
-    for pins in (held[:1], held):
-        ahead = completable(Language.of([automaton], [0] * len(pins)), torch.tensor(pins))
-        for row, word in itertools.product(range(len(pins)), itertools.product(range(3), repeat=length)):
-            rests = itertools.product(*(range(3) if token < 0 else [token] for token in pins[row]))
-            state = int(ahead.start[row])
-            for token in word:
-                state = int(ahead.delta[state, ahead.classes[token]])
-            assert bool(ahead.accept[state]) == any(automaton.accepts((*word, *rest)) for rest in rests)
 
 
 KINDS = st.tuples(st.booleans(), st.booleans(), st.booleans())  # EOS, uniform noise, blind to what follows
@@ -138,8 +123,11 @@ class Prefix(Exact):
         return part(canvas, prompt)
 
 
-def test_one_token_a_block_is_ancestral_sampling_of_what_can_be_completed() -> None:
-    """p(x) = prod_i p(x_i | x_<i) 1[completable] / sum of the same over x_i."""
+def test_one_token_a_block_weighs_what_the_rest_can_become() -> None:
+    """p(x) = prod_i p_i(x_i) h_i(x_<=i) / sum over x_i, h_i = P(the rest, drawn from p_i alone, ends in the language).
+
+    p_i is the denoiser's own conditional p(x_i | x_<i), which is all that a block of one token shows.
+    """
     generator = torch.Generator().manual_seed(5)
     joint = torch.rand([3, 3, 3], generator=generator, dtype=torch.float64) ** 3
     joint /= joint.sum()
@@ -148,12 +136,16 @@ def test_one_token_a_block_is_ancestral_sampling_of_what_can_be_completed() -> N
     words = [w for w in itertools.product(range(3), repeat=3) if automaton.accepts(w)]
     expected = {}
     for word in words:
-        p = 1.0
+        share = 1.0
         for i in range(3):
-            able = [v for v in range(3) if any(w[: i + 1] == (*word[:i], v) for w in words)]
-            weights = {v: float(joint[(*word[:i], v)].sum()) for v in able}
-            p *= weights[word[i]] / sum(weights.values())
-        expected[word] = p
+            own = [float(joint[(*word[:i], v)].sum()) for v in range(3)]
+            own = [p / sum(own) for p in own]
+            weights = [0.0, 0.0, 0.0]
+            for other in words:
+                if other[:i] == word[:i]:
+                    weights[other[i]] += float(np.prod([own[v] for v in other[i:]]))
+            share *= weights[word[i]] / sum(weights)
+        expected[word] = share
     assert sum(expected.values()) == pytest.approx(1)
     denoiser = Prefix(joint, "abc")
     denoiser.block = 1
@@ -161,12 +153,25 @@ def test_one_token_a_block_is_ancestral_sampling_of_what_can_be_completed() -> N
     counts = dict.fromkeys(words, 0)
     for result in denoiser.write(guide, samples=samples, seed=3, steps=3, batch_size=4000):
         counts[tuple(result.tokens)] += 1
-    statistic = sum(
-        (counts[w] - p * samples) ** 2 / (p * samples) for w, p in expected.items() if p * samples >= 5
-    )
-    cells = sum(p * samples >= 5 for p in expected.values())
-    assert cells > 4
-    assert statistic < (cells - 1) + 6 * (2 * (cells - 1)) ** 0.5
+    kept = {w: p * samples for w, p in expected.items() if p * samples >= 5}
+    assert len(kept) > 4
+    statistic = sum((counts[w] - n) ** 2 / n for w, n in kept.items())
+    assert statistic < chi_square_bound(len(kept))
+
+
+@pytest.mark.parametrize("eos", [False, True])
+def test_what_may_stand_anywhere_falls_evenly_over_the_blocks(eos: bool) -> None:
+    """One c among a's and b's; without looking ahead it would wait for the last block."""
+    vocabulary = letters(3, eos=eos)
+    denoiser = Chaos(vocabulary, sharpness=0.0, block=3)
+    once = Raw(((0, 0, 1), (1, 1, 2), (2, 2, 2)), (False, True, False))
+    samples, length = 800, 12 + eos
+    options = {"seed": 1, "steps": 5 + 5 * eos, "length": length, "batch_size": samples, "samples": samples}
+    guides = [once, Tokens(12)] if eos else once
+    counts = [0, 0, 0, 0]
+    for result in denoiser.write(guides, **options):
+        counts[result.text.index("c") // 3] += 1
+    assert sum((n - samples / 4) ** 2 / (samples / 4) for n in counts) < chi_square_bound(4)
 
 
 GUIDES = [

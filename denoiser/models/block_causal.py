@@ -96,9 +96,8 @@ class BlockCausal(Denoiser):
             self.block, rounding_mode="floor"
         )
         allowed = number[:, None] >= number
-        own = torch.eye(
-            len(number), dtype=torch.bool, device=self.device
-        )  # padding sees itself, so that no row is empty
+        # padding sees itself, so that no row is empty
+        own = torch.eye(len(number), dtype=torch.bool, device=self.device)
         allowed = (allowed & seen[:, None, :]) | own
         place = positions(seen)
 

@@ -16,7 +16,7 @@ from redraft.denoiser.language import Language
 
 @dataclass(frozen=True)
 class Frame:
-    """What a step may do: commit `where` [B, L] bool, with `left` [B] of the block's `steps` [B] to go (with this one)."""
+    """What a step may do: commit at `where` [B, L] bool; `left` [B] of the block's `steps` [B] remain, with this one."""
 
     where: Tensor
     left: Tensor
@@ -134,7 +134,10 @@ def ahead(weights: Tensor, open: Tensor, remaining: int, ends: Sequence[int], gr
         return weights
     closing = torch.tensor(list(ends), dtype=torch.int64, device=weights.device)
     text = weights.index_fill(-1, closing, -torch.inf).log_softmax(-1)
-    mean = text.masked_fill(~open[..., None], -torch.inf).logsumexp(1) - open.sum(-1, keepdim=True).clamp_min(1).log()
+    mean = (
+        text.masked_fill(~open[..., None], -torch.inf).logsumexp(1)
+        - open.sum(-1, keepdim=True).clamp_min(1).log()
+    )
     if greedy:
         mean = mean - mean.amax(-1, keepdim=True)
     for number, token in enumerate(ends):

@@ -67,5 +67,7 @@ def _end(
     log_stop = torch.where(step.canvas.open, log_stop, -1e4).clamp_min(-1e4)
     choices = log_stop if beyond is None else torch.cat([log_stop, beyond[:, None]], dim=1)
     scaled = choices if temperature == 0 else choices / temperature
-    choices = scaled - (scaled.amax(-1, keepdim=True) if temperature == 0 else scaled.logsumexp(-1, keepdim=True))
+    choices = scaled - (
+        scaled.amax(-1, keepdim=True) if temperature == 0 else scaled.logsumexp(-1, keepdim=True)
+    )
     return (choices, None) if beyond is None else (choices[:, :-1], choices[:, -1])

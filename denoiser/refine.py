@@ -120,7 +120,9 @@ def _refine(
         able = shown.open & frame.where
         sure = able & window.shown(certain, ~shown.open)
         quota = frame.quota(able & ~sure, provisional)
-        proposal = Proposal(step, draft, confidence, able & ~sure, quota, frame.left == 1, uniform[:, :end, 2])
+        proposal = Proposal(
+            step, draft, confidence, able & ~sure, quota, frame.left == 1, uniform[:, :end, 2]
+        )
         chosen = settings.selection(proposal) | sure
         anchors = steering.anchors(step, draft, confidence)
         chosen = chosen if anchors is None else chosen | (anchors & frame.where)

@@ -82,7 +82,7 @@ KINDS = st.tuples(st.booleans(), st.booleans(), st.booleans())  # EOS, uniform n
 
 
 @given(raws(), KINDS, st.integers(1, 9), st.integers(1, 4), st.integers(0, 99), st.sampled_from([0.0, 1.0]))
-@settings(max_examples=80)
+@settings(max_examples=50)
 def test_no_dead_end_and_the_whole_is_in_the_language(
     guide: Raw, kind: tuple[bool, bool, bool], length: int, block: int, seed: int, temperature: float
 ) -> None:
@@ -184,8 +184,7 @@ GUIDES = [
 
 
 @pytest.mark.parametrize("guides", GUIDES, ids=lambda g: str(g[0])[:20])
-@pytest.mark.parametrize("blind", [False, True], ids=["sees ahead", "blind"])
-@pytest.mark.parametrize("kind", ["mask", "uniform"])
+@pytest.mark.parametrize(("blind", "kind"), [(False, "mask"), (True, "uniform")])
 def test_guides_hold_and_rows_are_alone(guides: list[HardGuide], blind: bool, kind: str) -> None:
     vocabulary = small_vocabulary(whole_first=True)
     noise: Noise | None = uniform(vocabulary) if kind == "uniform" else None
@@ -195,13 +194,13 @@ def test_guides_hold_and_rows_are_alone(guides: list[HardGuide], blind: bool, ki
         return Chaos(vocabulary, sharpness=1.0, noise=noise, block=11 if blind else None)
 
     options = {
-        "length": 40,
-        "steps": 16,
+        "length": 28,
+        "steps": 9,
         "revision": revision,
         "selection": EntropyBound(6.0),
         "block_length": 11,
     }
-    together = denoiser().write(guides, samples=3, seed=40, **options)
+    together = denoiser().write(guides, samples=2, seed=40, **options)
     for k, result in enumerate(together):
         assert result.satisfied, result.text
         (alone,) = denoiser().write(guides, seed=40 + k, **options)

@@ -84,10 +84,10 @@ def test_pins_and_accepted_tokens_stand_and_the_rest_is_drawn_anew(selection: An
     vocabulary = small_vocabulary(whole_first=True)
     denoiser = Chaos(vocabulary, sharpness=1.0, noise=uniform(vocabulary))
     pin = vocabulary.encode(" dog")[0]
-    where = torch.zeros(2, 20, dtype=torch.bool)
+    where = torch.zeros(2, 14, dtype=torch.bool)
     where[:, 5] = True
-    canvas = denoiser.noise.blank(20, Randomness([1, 2])).pin(torch.full((2, 20), pin), where)
-    settings = Settings(steps=10, selection=selection, revision=revision)
+    canvas = denoiser.noise.blank(14, Randomness([1, 2])).pin(torch.full((2, 14), pin), where)
+    settings = Settings(steps=6, selection=selection, revision=revision)
     moved = seen = 0
     for r in steps_of(denoiser, [Keywords("storm")], canvas, settings, [1, 2]):
         before, after = r.step.canvas, r.canvas
@@ -110,13 +110,15 @@ def test_pins_and_accepted_tokens_stand_and_the_rest_is_drawn_anew(selection: An
         assert Keywords("storm").check(vocabulary.decode(row)).status == "satisfied"
 
 
-@pytest.mark.parametrize("stop", [None, Patience(1, 4.0)], ids=["full", "early"])
-@pytest.mark.parametrize("revision", REVISIONS, ids=repr)
-def test_eight_samples_are_eight_single_runs(revision: Any, stop: Any) -> None:
+@pytest.mark.parametrize(
+    ("revision", "stop"),
+    [(None, None), (Uncertain(0.4, 0.0, 1.0), Patience(1, 4.0)), (Reconsider(), Patience(1, 4.0))],
+)
+def test_four_samples_are_four_single_runs(revision: Any, stop: Any) -> None:
     vocabulary = small_vocabulary(whole_first=True)
     guides = [Keywords("storm", "dog"), Words(3, 9), 1.5 * Bias({"sea": 2.0}), Repetition()]
     options = {
-        "steps": 9,
+        "steps": 6,
         "selection": EntropyBound(4.0),
         "revision": revision,
         "stop": stop,
@@ -126,11 +128,11 @@ def test_eight_samples_are_eight_single_runs(revision: Any, stop: Any) -> None:
     def write(**more: Any) -> Any:
         return Chaos(vocabulary, noise=uniform(vocabulary)).write(guides, **options, **more)
 
-    together = write(samples=8, seed=40)
+    together = write(samples=4, seed=40)
     for k, result in enumerate(together):
         (alone,) = write(seed=40 + k)
         assert (alone.tokens, alone.trace, alone.steps) == (result.tokens, result.trace, result.steps)
-    assert len({result.text for result in together}) > 4
+    assert len({result.text for result in together}) > 2
 
 
 def test_scale_zero_is_no_guide() -> None:
@@ -191,7 +193,7 @@ def one_run(number: int) -> int:
 
 @pytest.mark.parametrize("part", range(3))
 def test_random_requests(part: int) -> None:
-    assert sum(one_run(number) for number in range(12 * part, 12 * part + 12)) > 6
+    assert sum(one_run(number) for number in range(8 * part, 8 * part + 8)) > 4
 
 
 @pytest.mark.long
@@ -319,19 +321,18 @@ class HostReads(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
-@pytest.mark.parametrize("kind", ["mask", "uniform", "blocks"])
+@pytest.mark.parametrize(("kind", "temperature"), [("mask", 0.0), ("uniform", 1.0), ("blocks", 1.0)])
 def test_a_step_reads_the_device_once(kind: str, temperature: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """On the paths for an accelerator; `tolist` and `cpu` read past the dispatcher and are counted by themselves."""
-    vocabulary = small_vocabulary(whole_first=True)
+    vocabulary = small_vocabulary(eos=False, whole_first=True)
     noise = uniform(vocabulary) if kind == "uniform" else None
     denoiser = Chaos(vocabulary, sharpness=1.0, noise=noise)
     settings = Settings(
-        steps=8, temperature=temperature, selection=EntropyBound(1.0), top_k=20,
+        steps=6, temperature=temperature, selection=Random(), top_k=20,
         revision=Reconsider() if noise else Uncertain(0.3), stop=Patience(1, 0.01),
-        block_length=10 if kind == "blocks" else None,
+        block_length=6 if kind == "blocks" else None,
     )  # fmt: skip
-    guides = [Words(3, 9), Forbid("the"), 1.5 * Bias({"sea": 2.0})]
+    guides = [Words(2, 4), 1.5 * Bias({"sea": 2.0})]
     monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda tensor: True))
     # one_hot checks its range with reads on a CPU only
     monkeypatch.setattr(
@@ -340,8 +341,10 @@ def test_a_step_reads_the_device_once(kind: str, temperature: float, monkeypatch
     past = []
     for name in ("tolist", "cpu"):
         own = getattr(torch.Tensor, name)
-        monkeypatch.setattr(torch.Tensor, name, lambda self, own=own: past.append(name) or own(self))
-    canvas = denoiser.noise.blank(20, Randomness([1, 2]))
+        monkeypatch.setattr(
+            torch.Tensor, name, lambda self, own=own, name=name: past.append(name) or own(self)
+        )
+    canvas = denoiser.noise.blank(12, Randomness([1, 2]))
     run = steps_of(denoiser, guides, canvas, settings, [1, 2])
     next(run)  # what is made once, at the first step, may wait
     counts = []

@@ -16,7 +16,7 @@ from redraft.denoiser.language import Language
 
 @dataclass(frozen=True)
 class Frame:
-    """What a step may do: commit at `where` [B, L] bool; `left` [B] of the block's `steps` [B] remain, with this one."""
+    """What a step may do: commit at `where` [B, L] bool; `left` [B] of the block's `steps` [B] remain, this one too."""
 
     where: Tensor
     left: Tensor

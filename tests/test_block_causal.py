@@ -181,6 +181,29 @@ def test_the_cache_moves_with_its_rows(kind: str, vocabulary: Vocabulary) -> Non
     assert not torch.allclose(after[0, 4:], before[0, 4:])
 
 
+def test_a_native_decoder_under_the_block_mask(vocabulary: Vocabulary) -> None:
+    """`transformers`' own attention and cache take the mask as it is: cached equals computed anew."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(vocabulary), hidden_size=16, intermediate_size=16, num_hidden_layers=2, num_attention_heads=2,
+        num_key_value_heads=1, initializer_range=0.5,
+    )  # fmt: skip
+    denoiser = BlockCausal(LlamaForCausalLM(config), vocabulary, name="llama", block=BLOCK, before=[3])
+    prompt, run = denoiser.prepare("the old ship", 2), denoiser.begin()
+    other = denoiser.begin()
+    for length in (4, 8, 11):
+        canvas = shown(vocabulary, length)
+        torch.testing.assert_close(run(canvas, prompt), denoiser(canvas, prompt), rtol=1e-4, atol=1e-4)
+    later = canvas.tokens.clone()
+    later[:, 10] = 20
+    moved = other(Canvas(later, *(getattr(canvas, n) for n in ("open", "pinned", "confidence"))), prompt)
+    assert not torch.allclose(
+        moved[:, 9], run(canvas, prompt)[:, 9], atol=1e-3
+    )  # it sees its block to the right
+
+
 GUIDES = [
     [Keywords("storm", "dog"), Words(3, 9)],
     [Infill("The storm ___ sad keeper [[2-3]] home. A <mask>!")],

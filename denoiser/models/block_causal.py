@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -32,7 +33,7 @@ class BlockCausal(Denoiser):
     """Prompt and canvas in one sequence; a position sees its own block and those before it; aligned logits.
 
     The model is called as `model(input_ids=[B, N], attention_mask, position_ids=[B, N], past_key_values,
-    use_cache).logits`. `mask` "additive" passes [B, 1, N, M] of 0 and the dtype's minimum (LLaDA2.x), "boolean"
+    use_cache).logits` (`cache` where its forward has that name). `mask` "additive" passes [B, 1, N, M] of 0 and the dtype's minimum (LLaDA2.x), "boolean"
     [B, N, M] (SDAR). `store_kv`: the model's forward takes that flag and keeps nothing where it is False (SDAR);
     other caches are cut back after each step. Blocks count from the canvas's first position, those of the
     prompt backwards from there, so that padding on the left shifts none. Finished blocks see nothing behind
@@ -64,6 +65,8 @@ class BlockCausal(Denoiser):
         self.device = next(model.parameters()).device
         self.block = block
         self._before = torch.tensor(list(before), dtype=torch.int64, device=self.device)
+        native = "cache" in inspect.signature(model.forward).parameters  # the name in newer `transformers`
+        self._cache_name = "cache" if native else "past_key_values"
         self._boolean, self._store_kv, self._cached = mask == "boolean", store_kv, cached
         self.max_length = max_positions - len(before)
         self._never = never_written(vocabulary, self.device)
@@ -105,7 +108,7 @@ class BlockCausal(Denoiser):
             """Logits of positions [first, last) that see the cached ones before `first`, or nothing."""
             more: dict[str, Any] = {"use_cache": prefix is not None}
             if prefix is not None:
-                more["past_key_values"] = prefix.cache
+                more[self._cache_name] = prefix.cache
                 if self._store_kv:
                     more["store_kv"] = keep
             logits: Tensor = self.model(

@@ -293,6 +293,32 @@ def test_pins_of_later_blocks_are_kept() -> None:
         assert row.count(0) % 2 == 0
 
 
+@pytest.mark.parametrize("doubting", [False, True])
+def test_rows_may_be_exchanged_between_steps(doubting: bool) -> None:
+    """A population resampled inside the loop: what is finished, open and remembered moves along."""
+    vocabulary = letters(3, eos=True)
+    denoiser = Chaos(vocabulary, block=4, noise=uniform(vocabulary) if doubting else None)
+    guide = Raw(((1, 0, 0), (1, 2, 1), (2, 2, 0)), (False, False, True))
+    random = Randomness([1, 2, 3])
+    settings = Settings(steps=9, revision=Reconsider() if doubting else None)
+    steering = Steering([guide], Scene(vocabulary, denoiser.device, 3, 11, 9))
+    run = refine(denoiser, denoiser.noise.blank(11, random), steering, prompt=denoiser.prepare("", 3),
+                 settings=settings, random=random)  # fmt: skip
+    rows, sent = [torch.tensor([2, 0, 0]), torch.tensor([1, 1, 2])], 0
+    seen = next(run)
+    try:
+        while True:
+            following, before = run.send(rows[sent % 2]), seen
+            if following.canvas.tokens.shape == before.canvas.tokens.shape:
+                assert torch.equal(following.step.canvas.tokens, before.canvas.tokens[rows[sent % 2]])
+            seen, sent = following, sent + 1
+    except StopIteration as end:
+        final = end.value
+    assert sent > 4
+    assert not final.open.any()
+    assert all(guide.check(vocabulary.decode(row)).status == "satisfied" for row in final.tokens.tolist())
+
+
 def test_blocks_that_cannot_be_are_refused() -> None:
     denoiser = Chaos(small_vocabulary(), block=4)
     for options, message in (

@@ -296,8 +296,8 @@ def test_pins_of_later_blocks_are_kept() -> None:
 @pytest.mark.parametrize("doubting", [False, True])
 def test_rows_may_be_exchanged_between_steps(doubting: bool) -> None:
     """A population resampled inside the loop: what is finished, open and remembered moves along."""
-    vocabulary = letters(3, eos=True)
-    denoiser = Chaos(vocabulary, block=4, noise=uniform(vocabulary) if doubting else None)
+    vocabulary = letters(3, eos=False)
+    denoiser = Chaos(vocabulary, sharpness=0.3, block=4, noise=uniform(vocabulary) if doubting else None)
     guide = Raw(((1, 0, 0), (1, 2, 1), (2, 2, 0)), (False, False, True))
     random = Randomness([1, 2, 3])
     settings = Settings(steps=9, revision=Reconsider() if doubting else None)

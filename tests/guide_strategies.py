@@ -199,6 +199,8 @@ policies: dict[str, st.SearchStrategy[Any]] = {
     | st.fixed_dictionaries({"name": st.just("confidence"), "noise": st.floats(0, 9)}),
     "revision": st.sampled_from(("off", "uncertain"))
     | st.fixed_dictionaries({"name": st.just("uncertain"), "rate": st.floats(0.01, 0.99)}),
+    "stop": st.sampled_from(("off", "patience"))
+    | st.fixed_dictionaries({"name": st.just("patience"), "unchanged": st.integers(0, 9)}),
 }
 settings = st.fixed_dictionaries(
     {},
@@ -208,6 +210,7 @@ settings = st.fixed_dictionaries(
         "top_k": st.just("off") | st.integers(1, 99),
         "top_p": st.just("off") | shares,
         "min_p": st.just("off") | shares,
+        "block_length": st.just("off") | st.integers(1, 99),
         **policies,
     },
 )

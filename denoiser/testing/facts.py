@@ -103,8 +103,8 @@ class GuideFacts:
 
     def canvas(self, batch: int) -> Canvas:
         """An open canvas of the scene's length."""
-        fill = self.bench.denoiser.noise.fill
-        return Canvas.blank(batch, self.scene.length, fill, self.scene.device)
+        random = Randomness(range(batch), self.scene.device)
+        return self.bench.denoiser.noise.blank(self.scene.length, random)
 
     def run(
         self, guides: Sequence[Guide], canvas: Canvas, seeds: Sequence[int], settings: Settings

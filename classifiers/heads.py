@@ -150,7 +150,7 @@ def numbered(texts: Sequence[str], labels: Sequence[str], own: Sequence[str]) ->
         )
     if few or len(own) < 2:
         raise InvalidClassifierError(
-            f"at least two labels with two texts each are needed, and {', '.join(few) or own} has fewer: give more texts"
+            f"at least two labels with two texts each are needed, too few: {', '.join(few) or own}; give more"
         )
     place = {label: k for k, label in enumerate(own)}
     return np.array([place[label] for label in labels], dtype=np.int64)

@@ -3,6 +3,8 @@
 from redraft.denoiser.algebra import All, Any, During, Not, Scaled, during
 from redraft.guidance.bias import Bias
 from redraft.guidance.classifier import Classifier
+from redraft.guidance.condition_free import ClassifierFree
+from redraft.guidance.experts import Contrast, Experts
 from redraft.guidance.forbid import Forbid
 from redraft.guidance.infill import Infill
 from redraft.guidance.keywords import Keywords
@@ -21,7 +23,10 @@ __all__ = [
     "Any",
     "Bias",
     "Classifier",
+    "ClassifierFree",
+    "Contrast",
     "During",
+    "Experts",
     "Forbid",
     "Infill",
     "Keywords",

@@ -41,6 +41,15 @@ SIMPLE: dict[str, st.SearchStrategy[dict[str, Any]]] = {
     "classifier": st.fixed_dictionaries(
         {"source": phrases, "label": phrases}, optional={"target": targets, "judge": phrases}
     ),
+    "classifier-free": st.fixed_dictionaries(
+        {}, optional={"condition": st.dictionaries(phrases, phrases, max_size=2), "scale": numbers}
+    ),
+    "contrast": st.fixed_dictionaries(
+        {"expert": phrases, "anti_expert": phrases}, optional={"scale": numbers}
+    ),
+    "experts": st.fixed_dictionaries(
+        {"models": st.dictionaries(phrases, numbers, min_size=1, max_size=2)}, optional={"own": numbers}
+    ),
     "forbid": st.fixed_dictionaries(
         {"phrases": st.lists(phrases, min_size=1, max_size=3)},
         optional={"regexes": st.lists(st.sampled_from(PATTERNS), max_size=2), "whole": st.booleans()},
@@ -111,7 +120,7 @@ settings = st.fixed_dictionaries(
     {},
     optional={
         "steps": st.integers(1, 999),
-        "temperature": st.floats(0, 9) | st.integers(0, 9),
+        "temperature": st.floats(0.01, 9) | st.integers(0, 9),
         "top_k": st.just("off") | st.integers(1, 99),
         "top_p": st.just("off") | shares,
         "min_p": st.just("off") | shares,

@@ -18,6 +18,7 @@ from redraft.denoiser.particles import BestOf, Particles
 from redraft.denoiser.refine import Refinement, refine
 from redraft.denoiser.result import Population, Result
 from redraft.denoiser.revision import Uncertain
+from redraft.denoiser.rewrite import Rewriting, rewrite
 from redraft.denoiser.selection import Confidence, EntropyBound, LeftToRight, Margin, Random
 from redraft.denoiser.settings import Settings
 from redraft.denoiser.steering import Steering
@@ -50,6 +51,7 @@ __all__ = [
     "RedraftError",
     "Refinement",
     "Result",
+    "Rewriting",
     "Scaled",
     "Scene",
     "Settings",
@@ -66,5 +68,6 @@ __all__ = [
     "during",
     "load",
     "refine",
+    "rewrite",
     "write",
 ]

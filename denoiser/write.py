@@ -114,12 +114,14 @@ def _run(
     condition: Mapping[str, str] | None,
     settings: Settings,
     on_step: Callable[[Refinement], object] | None,
+    canvas: Canvas | None = None,
 ) -> list[Result]:
     begin = time.perf_counter()
     before = dict(steering.seconds)
     scene = steering.scene
     ready = denoiser.prepare(prompt, scene.batch, condition)
-    canvas = Canvas.blank(scene.batch, scene.length, denoiser.noise.fill, denoiser.device)
+    if canvas is None:
+        canvas = Canvas.blank(scene.batch, scene.length, denoiser.noise.fill, denoiser.device)
     count = settings.particles.count if settings.particles else 1
     random = Randomness(row_seeds(seeds, count), denoiser.device)
     swarm = Swarm(settings.particles, steering, seeds) if settings.particles else None
@@ -165,6 +167,20 @@ def _run(
             )
         )
     return results
+
+
+def run_canvas(
+    denoiser: Denoiser,
+    steering: Steering,
+    guides: tuple[Guide, ...],
+    seeds: Sequence[int],
+    settings: Settings,
+    canvas: Canvas,
+    condition: Mapping[str, str] | None = None,
+) -> list[Result]:
+    """Refine a canvas that is begun already, one row (or K particles' rows) a seed."""
+    _weighable(steering, settings)
+    return _run(denoiser, steering, guides, "", seeds, condition, settings, None, canvas)
 
 
 def _weighable(steering: Steering, settings: Settings) -> None:

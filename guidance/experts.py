@@ -48,9 +48,7 @@ class Experts(SoftGuide):
     models: tuple[tuple[str, float], ...]
     own: float
 
-    def __init__(
-        self, models: Mapping[str, float] | tuple[tuple[str, float], ...], own: float = 1.0
-    ) -> None:
+    def __init__(self, models: Mapping[str, float] | tuple[tuple[str, float], ...], own: float = 1.0) -> None:
         pairs = tuple(models.items() if isinstance(models, Mapping) else models)
         if not pairs:
             raise InvalidGuideError('Experts has no model: give {"folder": weight}')

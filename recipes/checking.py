@@ -51,7 +51,7 @@ def check_file(recipe: Recipe, file: str, *, as_json: bool = False) -> int:
     """Print the verdicts on each line of a file that is not blank; 0 if all hold, else 1."""
     checker = Checker(recipe)
     count = held = 0
-    with _opened(file) as stream:
+    with opened(file) as stream:
         for number, text in lines(stream, file):
             verdicts = checker(text)
             count, held = count + 1, held + holds(verdicts)
@@ -84,7 +84,7 @@ def lines(stream: BinaryIO, name: str) -> Iterator[tuple[int, str]]:
 
 
 @contextmanager
-def _opened(file: str) -> Iterator[BinaryIO]:
+def opened(file: str) -> Iterator[BinaryIO]:
     if file == "-":
         yield sys.stdin.buffer
         return

@@ -17,7 +17,7 @@ from redraft.denoiser.noise import Absorbing
 from redraft.denoiser.particles import BestOf, Particles
 from redraft.denoiser.refine import Refinement, refine
 from redraft.denoiser.result import Population, Result
-from redraft.denoiser.revision import Uncertain
+from redraft.denoiser.revision import ReMDM, Uncertain
 from redraft.denoiser.rewrite import Rewriting, rewrite
 from redraft.denoiser.selection import Confidence, EntropyBound, LeftToRight, Margin, Random
 from redraft.denoiser.settings import Settings
@@ -48,6 +48,7 @@ __all__ = [
     "Population",
     "Prompt",
     "Random",
+    "ReMDM",
     "RedraftError",
     "Refinement",
     "Result",

@@ -221,7 +221,7 @@ def _standard(values: Tensor) -> Tensor:
 
 
 def _opened(score: Tensor, words: Sequence[int], fixed: Sequence[bool], keep: float) -> list[bool]:
-    """Which tokens are reopened: whole words by score, while no more than (1 - keep) of the tokens are; at least one."""
+    """Which tokens are reopened: whole words by score, up to a share 1 - keep of the tokens; at least one word."""
     most = max(1, round((1.0 - keep) * len(words)))
     spared = {word for word, held in zip(words, fixed, strict=True) if held}
     size = Counter(words)

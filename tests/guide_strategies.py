@@ -113,7 +113,8 @@ COMPOUND = {"all": hard, "any": hard, "not": hard, "scaled": soft, "during": sof
 policies: dict[str, st.SearchStrategy[Any]] = {
     "selection": st.sampled_from(("random", "margin", "left-to-right", "confidence", "entropy-bound"))
     | st.fixed_dictionaries({"name": st.just("confidence"), "noise": st.floats(0, 9)}),
-    "revision": st.sampled_from(("off", "uncertain"))
+    "revision": st.sampled_from(("off", "uncertain", "remdm"))
+    | st.fixed_dictionaries({"name": st.just("remdm"), "schedule": st.sampled_from(("cap", "rescale"))})
     | st.fixed_dictionaries({"name": st.just("uncertain"), "rate": st.floats(0.01, 0.99)}),
 }
 settings = st.fixed_dictionaries(

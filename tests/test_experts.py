@@ -8,7 +8,17 @@ from test_soft_guides import MASK, SIZE, VOCABULARY, WORDS, Toy, noise
 from torch import Tensor
 from toys import Chaos, small_vocabulary
 
-from redraft.denoiser import Canvas, Denoiser, InvalidGuideError, Prompt, Scene, Settings, SoftGuide, Step, refine
+from redraft.denoiser import (
+    Canvas,
+    Denoiser,
+    InvalidGuideError,
+    Prompt,
+    Scene,
+    Settings,
+    SoftGuide,
+    Step,
+    refine,
+)
 from redraft.denoiser.distribution import distributions
 from redraft.denoiser.randomness import Randomness
 from redraft.denoiser.steering import Steering
@@ -86,7 +96,9 @@ def test_contrast_and_product(temperature: float) -> None:
     run, one, other = (Toy(noise(4, seed)) for seed in (4, 5, 6))
     p, e, a = (log_p(toy.logits) for toy in (run, one, other))
     contrast = guided(run, Contrast(one, other, 0.8), temperature, {})  # type: ignore[arg-type]
-    torch.testing.assert_close(contrast, ((p + 0.8 * (e - a)) / temperature).softmax(-1), atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(
+        contrast, ((p + 0.8 * (e - a)) / temperature).softmax(-1), atol=1e-5, rtol=1e-4
+    )
     product = guided(run, Experts(((one, 0.6), (other, 0.3)), own=0.5), temperature, {})  # type: ignore[arg-type]
     wanted = ((0.5 * p + 0.6 * e + 0.3 * a) / temperature).softmax(-1)
     torch.testing.assert_close(product, wanted, atol=1e-5, rtol=1e-4)

@@ -66,7 +66,8 @@ class Head:
         """float64 [N, K]: probabilities of `labels`."""
         logits = self.logits(texts)
         shares: Array = np.exp(logits - logits.max(-1, keepdims=True))
-        return shares / shares.sum(-1, keepdims=True)
+        found: Array = shares / shares.sum(-1, keepdims=True)
+        return found
 
     def fit(self, texts: Sequence[str], labels: Sequence[str], groups: Sequence[str] | None = None) -> Self:
         """A fitted, calibrated copy; `groups` are kept whole in cross-validation. Needs scikit-learn.

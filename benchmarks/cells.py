@@ -19,8 +19,8 @@ from redraft.guidance import Classifier, Infill, Keywords, Sentiment, Style, Top
 ROOT = Path(__file__).resolve().parent.parent
 WORDS = ("storm", "lighthouse", "dog", "letter", "garden", "night", "river", "friend", "bread", "window")
 TOPICS = {
-    "the sea": "sea ocean wave waves ship ships boat boats sail sailed shore beach harbour harbor fish water sailor tide",
-    "cooking": "cook cooked cooking kitchen soup bread food eat ate dinner meal pot oven salt butter stew taste cake pan",
+    "the sea": "sea ocean wave waves ship ships boat boats sail sailed shore beach harbour fish water sailor tide",
+    "cooking": "cook cooked cooking kitchen soup bread food eat ate dinner meal pot oven salt butter stew taste cake",
     "money": "money pay paid price cost costs bill bank cheap coin coins buy bought sell sold rich poor refund account",
 }
 TEMPLATES = (

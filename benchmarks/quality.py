@@ -115,7 +115,8 @@ def table(rows: list[dict[str, Any]]) -> str:
     """Markdown; NLL and time also against the unguided cell."""
     free = next((row for row in rows if row["task"] == "free"), rows[0])
     out = [
-        "| task | method | side | success | second judge | NLL | against free | distinct-2 | repeated | words | steps | time |",
+        "| task | method | side | success | second judge | NLL | against free | distinct-2 | repeated | words "
+        "| steps | time |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for row in rows:

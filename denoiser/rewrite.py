@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -53,7 +54,7 @@ def overlap(text: str, others: Sequence[str]) -> list[float]:
         return Counter(word.strip(".,;:!?\"'()").lower() for word in value.split())
 
     def length(own: Counter[str]) -> float:
-        return float(sum(n * n for n in own.values())) ** 0.5
+        return math.sqrt(sum(n * n for n in own.values()))
 
     own = counts(text)
     found = [(counts(other), length(counts(other))) for other in others]

@@ -174,6 +174,8 @@ def main() -> None:
     parser.add_argument("--model", default="embedded")
     parser.add_argument("--no-fluency", action="store_true")
     options = parser.parse_args()
+    if options.length < 30 or options.texts < 1:
+        parser.error("--length is at least 30, for a cell asks for 28 words; --texts at least 1")
     torch.set_num_threads(1)
     (options.out / "cells").mkdir(parents=True, exist_ok=True)
     denoiser = load(options.model)

@@ -24,7 +24,7 @@ def fit_head(
     Features are standardised while fitting, which is folded back into the weights. Deterministic.
     """
     folds = _folds(truth, groups)
-    best = min((_held_out(examples, truth, labels, folds, c) + (c,) for c in STRENGTHS), key=lambda r: r[0])
+    best = min(((*_held_out(examples, truth, labels, folds, c), c) for c in STRENGTHS), key=lambda r: r[0])
     weights, offsets = _solve(examples, truth, labels, best[2])
     return weights, offsets, best[1]
 

@@ -66,7 +66,8 @@ class Head:
         """float64 [N, K]: probabilities of `labels`."""
         logits = self.logits(texts)
         shares: Array = np.exp(logits - logits.max(-1, keepdims=True))
-        return shares / shares.sum(-1, keepdims=True)
+        found: Array = shares / shares.sum(-1, keepdims=True)
+        return found
 
     def fit(self, texts: Sequence[str], labels: Sequence[str], groups: Sequence[str] | None = None) -> Self:
         """A fitted, calibrated copy; `groups` are kept whole in cross-validation. Needs scikit-learn.
@@ -150,7 +151,7 @@ def numbered(texts: Sequence[str], labels: Sequence[str], own: Sequence[str]) ->
         )
     if few or len(own) < 2:
         raise InvalidClassifierError(
-            f"at least two labels with two texts each are needed, and {', '.join(few) or own} has fewer: give more texts"
+            f"at least two labels with two texts each are needed, too few: {', '.join(few) or own}; give more"
         )
     place = {label: k for k, label in enumerate(own)}
     return np.array([place[label] for label in labels], dtype=np.int64)

@@ -93,7 +93,8 @@ class NoiseAware(Head):
                 f"{self.name} reads the hidden states of {self.denoiser}, which has another vocabulary: "
                 "train one for this denoiser"
             )
-        return network.tokens.weight
+        table: Tensor = network.tokens.weight
+        return table
 
     def soft(self, embeddings: Tensor, weight: Tensor, goal: str) -> Tensor:
         denoiser, network = self._network()

@@ -79,7 +79,8 @@ class SentenceEncoder:
         shape = (len(vocabulary), len(self.pieces))
         places, shares = torch.tensor([rows, columns], dtype=torch.int64), torch.tensor(values)
         sparse = torch.sparse_coo_tensor(places, shares, shape, check_invariants=True).coalesce()
-        return torch.sparse.mm(sparse.to(self.device), self.pieces.float())
+        table: Tensor = torch.sparse.mm(sparse.to(self.device), self.pieces.float())
+        return table
 
     def _cut(self, text: str) -> list[int]:
         if not text.strip():
@@ -107,11 +108,11 @@ def sentence_encoder(name: str = OFFLINE, device: str = "cpu") -> SentenceEncode
             )
         where = str(Path(found.submodule_search_locations[0]) / "model")
     bars = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         return SentenceEncoder(name, SentenceTransformer(where, device=device), device)
     except (OSError, ValueError) as error:
         raise InvalidClassifierError(f"no sentence encoder {name!r}: {error}") from error
     finally:
         if bars:
-            logging.enable_progress_bar()
+            logging.enable_progress_bar()  # type: ignore[no-untyped-call]

@@ -17,7 +17,8 @@ from redraft.denoiser.noise import Absorbing, Noise, Uniform
 from redraft.denoiser.particles import BestOf, Particles
 from redraft.denoiser.refine import Refinement, refine
 from redraft.denoiser.result import Population, Result
-from redraft.denoiser.revision import Reconsider, Uncertain
+from redraft.denoiser.revision import Reconsider, ReMDM, Uncertain
+from redraft.denoiser.rewrite import Rewriting, rewrite
 from redraft.denoiser.selection import Confidence, EntropyBound, LeftToRight, Margin, Random
 from redraft.denoiser.settings import Settings
 from redraft.denoiser.steering import Steering
@@ -50,10 +51,12 @@ __all__ = [
     "Population",
     "Prompt",
     "Random",
+    "ReMDM",
     "Reconsider",
     "RedraftError",
     "Refinement",
     "Result",
+    "Rewriting",
     "Scaled",
     "Scene",
     "Settings",
@@ -71,5 +74,6 @@ __all__ = [
     "during",
     "load",
     "refine",
+    "rewrite",
     "write",
 ]

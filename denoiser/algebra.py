@@ -239,6 +239,11 @@ class _BoundScaled(_Wrapped):
         weight = super().weigh(step, draft)
         return None if weight is None else self.guide.scale * weight
 
+    @property
+    def weighs(self) -> bool:
+        assert isinstance(self.guide, Scaled)
+        return self.guide.scale != 0.0 and self.inner.weighs
+
     def push(self, step: Step) -> Tensor | None:
         assert isinstance(self.guide, Scaled)
         push = super().push(step)

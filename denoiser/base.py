@@ -19,6 +19,7 @@ from redraft.denoiser.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from redraft.denoiser.guide import Guide
     from redraft.denoiser.result import Result
+    from redraft.denoiser.rewrite import Rewriting
 
 
 class Denoiser(ABC):
@@ -81,3 +82,9 @@ class Denoiser(ABC):
         from redraft.denoiser.write import write
 
         return write(self, guides, **options)
+
+    def rewrite(self, text: str, guides: Guide | Sequence[Guide] = (), **options: Any) -> Rewriting:
+        """Rewrite a text under guides, most of it kept; see `redraft.denoiser.rewrite` for the options."""
+        from redraft.denoiser.rewrite import rewrite
+
+        return rewrite(self, text, guides, **options)

@@ -96,14 +96,19 @@ class Settings(Checked):
         plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
         for name in ("selection", "revision", "stop"):
             if plain[name] is not None:
-                plain[name] = {"name": plain[name].name} | asdict(plain[name])
+                plain[name] = {"name": plain[name].name} | _said(plain[name])
         if self.particles is not None:
-            plain["particles"] = asdict(self.particles)
+            plain["particles"] = _said(self.particles)
         return {name: value for name, value in plain.items() if value is not None}
 
     def override(self, **changes: Any) -> Settings:
         """These settings with the changes that are not None."""
         return replace(self, **{name: value for name, value in changes.items() if value is not None})
+
+
+def _said(value: Any) -> dict[str, Any]:
+    """A policy's fields, without those that are None."""
+    return {name: field for name, field in asdict(value).items() if field is not None}
 
 
 def _whole(name: str, value: int, least: int) -> None:

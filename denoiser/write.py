@@ -187,6 +187,20 @@ def _run(
     return results
 
 
+def run_canvas(
+    denoiser: Denoiser,
+    steering: Steering,
+    guides: tuple[Guide, ...],
+    seeds: Sequence[int],
+    settings: Settings,
+    canvas: Canvas,
+    condition: Mapping[str, str] | None = None,
+) -> list[Result]:
+    """Refine a canvas that is begun already, one row (or K particles' rows) a seed."""
+    _weighable(denoiser, steering, settings)
+    return _run(denoiser, steering, guides, "", seeds, condition, settings, None, canvas)
+
+
 def _weighable(denoiser: Denoiser, steering: Steering, settings: Settings) -> None:
     if steering.weighing and settings.particles is None:
         raise InvalidGuideError(

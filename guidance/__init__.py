@@ -6,7 +6,9 @@ from redraft.guidance.alliteration import Alliteration
 from redraft.guidance.bias import Bias
 from redraft.guidance.characters import Characters
 from redraft.guidance.classifier import Classifier
+from redraft.guidance.condition_free import ClassifierFree
 from redraft.guidance.ends_with import EndsWith
+from redraft.guidance.experts import Contrast, Experts
 from redraft.guidance.forbid import Forbid
 from redraft.guidance.in_sentence import InSentence
 from redraft.guidance.infill import Infill
@@ -42,8 +44,11 @@ __all__ = [
     "Bias",
     "Characters",
     "Classifier",
+    "ClassifierFree",
+    "Contrast",
     "During",
     "EndsWith",
+    "Experts",
     "Forbid",
     "InSentence",
     "Infill",

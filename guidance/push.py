@@ -26,16 +26,19 @@ class Draft:
 
     @classmethod
     def of(cls, step: Step, among: Tensor | None = None) -> Draft:
-        """The expected draft of a step; `among` int64 [V']: the tokens of interest (all where None).
+        """The expected draft of a step; `among` int64 [V']: the tokens of interest, at open positions in any order
+        (None: all tokens, at their positions).
 
         At temperature 0 the expectation is taken at temperature 1.
         """
-        vocabulary = step.denoiser.vocabulary
+        vocabulary, open_ = step.denoiser.vocabulary, step.canvas.open
         logits = step.logits
+        if among is not None:
+            logits, open_ = _gathered(logits, open_)
         if step.temperature not in (0, 1):
             logits = logits / step.temperature
         p = logits.softmax(-1)
-        alive = step.canvas.open.to(p.dtype)
+        alive = open_.to(p.dtype)
         q = p if among is None else p.index_select(-1, among)
         if vocabulary.eos_id is not None:
             ends = [token for token in {vocabulary.eos_id, vocabulary.pad_id} if token is not None]
@@ -58,7 +61,18 @@ class Draft:
             lifted = self.q[:, :, None] * (push[:, None, :, None] * bias[:, :, None]).exp()  # [B, L, G, V']
             mass, total = lifted.sum(-1), (lifted * score[:, :, None]).sum(-1)
         mean = total / (self.rest[..., None] + mass).clamp_min(1e-30)
-        return (self.alive[..., None] * mean).sum(1)
+        return (self.alive[..., None] * mean).double().sum(1)
+
+
+def _gathered(logits: Tensor, open_: Tensor) -> tuple[Tensor, Tensor]:
+    """Only as many positions as some row has open, the open ones first; on an accelerator, which would wait: all."""
+    if logits.is_cuda:
+        return logits, open_
+    most = int(open_.sum(-1).max())
+    if most > 0.9 * open_.shape[1]:
+        return logits, open_
+    first = open_.long().argsort(dim=-1, descending=True, stable=True)[:, : max(1, most)]
+    return logits.gather(1, first[..., None].expand(-1, -1, logits.shape[2])), open_.gather(1, first)
 
 
 def smallest_push(
@@ -74,13 +88,13 @@ def smallest_push(
     part = torch.arange(GRID + 1, device=start.device, dtype=start.dtype) / GRID
     for turn in range(ROUNDS):
         push = low[:, None] + width[:, None] * part  # [B, GRID + 1]
-        reached = start[:, None] + draft.expected(push, bias, score) >= goal
-        first = torch.where(reached.any(-1), reached.long().argmax(-1), GRID)
+        reached = start[:, None] + draft.expected(push.to(draft.q.dtype), bias, score) >= goal
+        first = torch.where(reached.any(-1), reached.long().argmax(-1), GRID)  # the lowest push that does
         if turn == 0:
             free = reached[:, 0]
         low = low + width * (first - 1).clamp_min(0) / GRID
         width = width / GRID
-    return torch.where(free, 0.0, low + width)
+    return torch.where(free, 0.0, low + width).to(draft.q.dtype)
 
 
 def probability(value: float | None, whose: str) -> float | None:

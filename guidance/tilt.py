@@ -138,7 +138,8 @@ class _Scores:
         inside = torch.nn.functional.pad(joined, (1, 0)) | torch.nn.functional.pad(joined, (0, 1))
         seen = torch.zeros(len(tokens), len(self.weights), dtype=torch.bool, device=tokens.device)
         seen = seen.scatter_reduce(1, tokens, held & ~inside, "amax")
-        return seen.to(self.weights.dtype) @ self.weights + self.offset
+        # in float64, a row at a time: the sum does not depend on the batch
+        return (seen * self.weights.double()).sum(-1) + self.offset
 
 
 @lru_cache(maxsize=8)

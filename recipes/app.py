@@ -8,6 +8,7 @@ from redraft.recipes.cli_check import check
 from redraft.recipes.cli_classifiers import classifiers
 from redraft.recipes.cli_info import doctor, guides
 from redraft.recipes.cli_recipes import recipes
+from redraft.recipes.cli_rewrite import rewrite
 from redraft.recipes.cli_train import train
 from redraft.recipes.cli_write import write
 
@@ -23,6 +24,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 app.command()(write)
+app.command()(rewrite)
 app.command()(check)
 app.add_typer(recipes, name="recipes")
 app.command()(guides)

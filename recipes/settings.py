@@ -101,7 +101,9 @@ def _policy(what: str, value: str | dict[str, Any]) -> str | dict[str, Any]:
         values = made.model_validate(table)
     except ValidationError as error:
         raise InvalidRecipeError(complaint(error, table, made, f'{what} "{name}"')) from error
-    own = {p.name: getattr(values, f"{p.name}_") for p in parameters(known[name])}
+    own = {
+        p.name: value for p in parameters(known[name]) if (value := getattr(values, f"{p.name}_")) is not None
+    }
     return {"name": name} | own if own else name
 
 

@@ -102,6 +102,15 @@ SIMPLE: dict[str, st.SearchStrategy[dict[str, Any]]] = {
     "classifier": st.fixed_dictionaries(
         {"source": phrases, "label": phrases}, optional={"target": targets, "judge": phrases}
     ),
+    "classifier-free": st.fixed_dictionaries(
+        {}, optional={"condition": st.dictionaries(phrases, phrases, max_size=2), "scale": numbers}
+    ),
+    "contrast": st.fixed_dictionaries(
+        {"expert": phrases, "anti_expert": phrases}, optional={"scale": numbers}
+    ),
+    "experts": st.fixed_dictionaries(
+        {"models": st.dictionaries(phrases, numbers, min_size=1, max_size=2)}, optional={"own": numbers}
+    ),
     "forbid": st.fixed_dictionaries(
         {"phrases": st.lists(phrases, min_size=1, max_size=3)},
         optional={"regexes": st.lists(st.sampled_from(PATTERNS), max_size=2), "whole": st.booleans()},
@@ -197,7 +206,8 @@ EXAMPLES: dict[str, list[Guide]] = {
 policies: dict[str, st.SearchStrategy[Any]] = {
     "selection": st.sampled_from(("random", "margin", "left-to-right", "confidence", "entropy-bound"))
     | st.fixed_dictionaries({"name": st.just("confidence"), "noise": st.floats(0, 9)}),
-    "revision": st.sampled_from(("off", "uncertain"))
+    "revision": st.sampled_from(("off", "uncertain", "remdm"))
+    | st.fixed_dictionaries({"name": st.just("remdm"), "schedule": st.sampled_from(("cap", "rescale"))})
     | st.fixed_dictionaries({"name": st.just("uncertain"), "rate": st.floats(0.01, 0.99)}),
     "stop": st.sampled_from(("off", "patience"))
     | st.fixed_dictionaries({"name": st.just("patience"), "unchanged": st.integers(0, 9)}),

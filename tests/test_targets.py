@@ -99,6 +99,16 @@ def test_pushes_are_traced_scaled_and_rest() -> None:
     assert set(fixed.pushes["1.5 * Style('formal')"]) == {1.5}
 
 
+def test_texts_of_a_batch_are_texts_alone() -> None:
+    toy = Toy(noise(6, 4))
+    guide = Sentiment("positive", 0.9)
+    together = toy.write(guide, samples=5, seed=20)
+    assert len({result.pushes[str(guide)] for result in together}) > 1
+    for k, result in enumerate(together):
+        (alone,) = toy.write(guide, seed=20 + k)
+        assert (alone.tokens, alone.pushes) == (result.tokens, result.pushes)
+
+
 def test_the_same_push_by_vector_and_by_position() -> None:
     """A score that differs by position takes the other road to the same sum."""
     step = a_step([[-1] * 4, [0, -1, -1, -1]], noise(4, 2))

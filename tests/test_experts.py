@@ -1,0 +1,133 @@
+"""Classifier-free guidance, contrasts and products of experts against their formulas."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from test_soft_guides import MASK, SIZE, VOCABULARY, WORDS, Toy, noise
+from torch import Tensor
+from toys import Chaos, small_vocabulary
+
+from redraft.denoiser import (
+    Canvas,
+    Denoiser,
+    InvalidGuideError,
+    Prompt,
+    Scene,
+    Settings,
+    SoftGuide,
+    Step,
+    refine,
+)
+from redraft.denoiser.distribution import distributions
+from redraft.denoiser.randomness import Randomness
+from redraft.denoiser.steering import Steering
+from redraft.guidance import ClassifierFree, Contrast, Experts
+
+
+class Tagged(Toy):
+    """Other logits for each tone; the prompt's text does not matter."""
+
+    conditions = {"tone": ("up", "down")}  # noqa: RUF012
+
+    def __init__(self) -> None:
+        super().__init__(noise(4, 1))
+        self.seen: list[Tensor] = []
+        self.by_tone = {None: self.logits, "up": noise(4, 2), "down": noise(4, 3)}
+
+    def __call__(self, canvas: Canvas, prompt: Prompt) -> Tensor:
+        self.seen.append(canvas.committed)
+        logits = self.by_tone[prompt.condition.get("tone")].clone()
+        logits[:, MASK] = -torch.inf
+        return logits.expand(canvas.tokens.shape[0], -1, -1)
+
+
+def guided(denoiser: Denoiser, guide: SoftGuide, temperature: float, condition: dict[str, str]) -> Tensor:
+    """[L, V]: the distribution that the run draws from in its first step."""
+    scene = Scene(VOCABULARY, denoiser.device, 1, 4, 4)
+    steering, prompt = Steering([guide], scene), denoiser.prepare("", 1, condition)
+    canvas = Canvas.blank(1, 4, MASK)
+    step = Step(0, 4, canvas, denoiser(canvas, prompt), prompt, denoiser, Randomness([0]), temperature)
+    settings = Settings(temperature=temperature)
+    return distributions(step, steering.bias(step), settings, steering.language)[0, :, :MASK].softmax(-1)
+
+
+def log_p(logits: Tensor) -> Tensor:
+    return logits[:, :MASK].log_softmax(-1)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+@pytest.mark.parametrize("scale", [0.0, 1.0, 2.5, -1.0])
+def test_classifier_free_is_u_plus_scale_times_c_minus_u(temperature: float, scale: float) -> None:
+    denoiser = Tagged()
+    u, c = log_p(denoiser.by_tone[None]), log_p(denoiser.by_tone["up"])
+    wanted = ((u + scale * (c - u)) / temperature).softmax(-1)
+    named = guided(denoiser, ClassifierFree({"tone": "up"}, scale), temperature, {})
+    torch.testing.assert_close(named, wanted, atol=1e-5, rtol=1e-4)
+    dropped = guided(denoiser, ClassifierFree(scale=scale), temperature, {"tone": "up"})
+    torch.testing.assert_close(dropped, wanted, atol=1e-5, rtol=1e-4)
+
+
+def test_a_tag_of_the_guide_takes_the_place_of_the_run_s() -> None:
+    denoiser = Tagged()
+    found = guided(denoiser, ClassifierFree({"tone": "up"}, 1.0), 1.0, {"tone": "down"})
+    torch.testing.assert_close(found, log_p(denoiser.by_tone["up"]).exp(), atol=1e-5, rtol=1e-4)
+
+
+def test_pins_stay_in_both_branches() -> None:
+    denoiser = Tagged()
+    where = torch.tensor([[True, False, True, False]])
+    canvas = Canvas.blank(1, 4, MASK).pin(torch.full((1, 4), WORDS.index("king")), where)
+    steering = Steering([ClassifierFree({"tone": "up"}, 3.0)], Scene(VOCABULARY, denoiser.device, 1, 4, 4))
+    prompt = denoiser.prepare("", 1)
+    run = refine(
+        denoiser, canvas, steering, prompt=prompt, settings=Settings(steps=4), random=Randomness([1])
+    )
+    final = list(run)[-1].canvas
+    assert final.tokens[0, [0, 2]].tolist() == [WORDS.index("king")] * 2
+    pairs = list(zip(denoiser.seen[::2], denoiser.seen[1::2], strict=True))
+    assert len(pairs) == 2
+    assert all(torch.equal(one, other) for one, other in pairs)
+    assert all(one[0, 0] == one[0, 2] == WORDS.index("king") for one, _ in pairs)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+def test_contrast_and_product(temperature: float) -> None:
+    run, one, other = (Toy(noise(4, seed)) for seed in (4, 5, 6))
+    p, e, a = (log_p(toy.logits) for toy in (run, one, other))
+    contrast = guided(run, Contrast(one, other, 0.8), temperature, {})  # type: ignore[arg-type]
+    torch.testing.assert_close(
+        contrast, ((p + 0.8 * (e - a)) / temperature).softmax(-1), atol=1e-5, rtol=1e-4
+    )
+    product = guided(run, Experts(((one, 0.6), (other, 0.3)), own=0.5), temperature, {})  # type: ignore[arg-type]
+    wanted = ((0.5 * p + 0.6 * e + 0.3 * a) / temperature).softmax(-1)
+    torch.testing.assert_close(product, wanted, atol=1e-5, rtol=1e-4)
+
+
+def test_an_expert_of_itself_and_neutral_scales_change_nothing() -> None:
+    run = Toy(noise(4, 7))
+    p = log_p(run.logits).exp()
+    for guide in (
+        Contrast(run, run, 5.0),  # type: ignore[arg-type]
+        Experts(((run, 0.5),), own=0.5),  # type: ignore[arg-type]
+        0.0 * Contrast(run, Toy(noise(4, 8))),  # type: ignore[arg-type]
+    ):
+        torch.testing.assert_close(guided(run, guide, 1.0, {}), p, atol=1e-5, rtol=1e-4)
+
+
+def test_what_cannot_work_is_refused() -> None:
+    run = Toy(noise(4, 7))
+    scene = Scene(VOCABULARY, run.device, 1, 4, 4)
+    stranger = Chaos(small_vocabulary())
+    for guide in (Contrast(stranger, run), Experts(((stranger, 1.0),))):  # type: ignore[arg-type]
+        with pytest.raises(InvalidGuideError, match="vocabulary"):
+            guide.bind(scene)
+    with pytest.raises(InvalidGuideError, match="has none"):
+        run.write(ClassifierFree(), seed=1)
+    with pytest.raises(InvalidGuideError, match="no condition"):
+        run.write(ClassifierFree({"tone": "up"}), seed=1)
+    with pytest.raises(InvalidGuideError):
+        Experts({})
+    with pytest.raises(InvalidGuideError, match="finite"):
+        Contrast("a", "b", float("nan"))
+    assert SIZE == MASK + 1

@@ -1,0 +1,192 @@
+"""Rewriting: what is kept stays, what is protected is pinned, guides choose what opens, hard guides hold."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from test_soft_guides import VOCABULARY, Toy, noise
+from toys import WORDS, Chaos, small_vocabulary
+
+from redraft.denoiser import InvalidGuideError, Particles, Settings, UnsatisfiableError
+from redraft.denoiser.rewrite import _opened, _opinions, _stretched, _words, overlap
+from redraft.guidance import Bias, Forbid, Keywords, Reward, Words
+from redraft.recipes.cli import run
+
+DENOISER = Chaos(small_vocabulary(whole_first=True), sharpness=1.0)
+texts = st.lists(st.sampled_from(WORDS), min_size=3, max_size=12).map(" ".join)
+
+
+def outside(made: object) -> list[str]:
+    """The original without what was reopened."""
+    pieces, at = [], 0
+    for span in made.reopened:  # type: ignore[attr-defined]
+        pieces.append(made.original[at : span.start])  # type: ignore[attr-defined]
+        at = span.end
+    return [*pieces, made.original[at:]]  # type: ignore[attr-defined]
+
+
+@given(texts, st.floats(0, 0.95), st.integers(0, 99), st.floats(0, 1))
+def test_what_is_kept_stands_in_order(text: str, keep: float, seed: int, stretch: float) -> None:
+    made = DENOISER.rewrite(
+        text, [Bias({"sea": 3.0})], keep=keep, seed=seed, stretch=stretch, tries=2, steps=3
+    )
+    at = 0
+    for piece in outside(made):
+        found = made.text.find(piece, at)
+        assert found >= 0, (text, made.text)
+        at = found + len(piece)
+    assert made.text.startswith(outside(made)[0])
+    assert made.text.endswith(outside(made)[-1])
+    assert made.reopened
+    n = len(DENOISER.vocabulary.encode(text))
+    opened = round((1 - made.kept) * n)
+    assert opened <= max(1, round((1 - keep) * n)) or len(made.reopened) == 1
+    length = len(DENOISER.vocabulary.encode(made.text))
+    assert length <= n + len(made.reopened) + stretch * opened + 1
+
+
+@given(texts, st.data())
+def test_protected_words_stay_and_others_open(text: str, data: st.DataObject) -> None:
+    word = data.draw(st.sampled_from(text.split()))
+    rest = [w for w in text.split() if word not in w and w not in word]
+    if not rest:
+        return
+    made = DENOISER.rewrite(text, [Bias({word: -9.0})], protect=[word], keep=0.0, seed=1, tries=1, steps=2)
+    kept = "".join(outside(made))
+    assert kept.count(word) == text.count(word)
+
+
+def test_the_word_the_guide_dislikes_is_the_one_that_opens() -> None:
+    text = "the old dog ran home and the cat sat"
+    for word in ("dog", "cat", "old"):
+        made = DENOISER.rewrite(text, [Bias({word: -30.0})], keep=0.88, seed=3, steps=4, similarity=alike)
+        assert [text[s.start : s.end].strip() for s in made.reopened] == [word]
+        assert word not in made.text.split()
+
+
+def test_the_word_that_means_most_is_kept() -> None:
+    text = "the old dog ran home"
+
+    def measure(original: str, others: Sequence[str]) -> list[float]:
+        return [0.2 * ("dog" in o) + 0.2 * ("home" in o) + 0.1 * ("old" in o) + 0.1 for o in others]
+
+    made = DENOISER.rewrite(text, [Bias({"sea": 0.0})], keep=0.5, seed=3, steps=4, similarity=measure)
+    kept = "".join(outside(made))
+    assert "dog" in kept
+    assert "home" in kept
+    assert "the" not in kept
+
+
+def alike(original: str, others: Sequence[str]) -> list[float]:
+    return [0.5] * len(others)
+
+
+def test_style_is_what_the_guide_would_gain() -> None:
+    """E_q[bias] - bias(token), q the guided distribution at a masked token; surprise is -log p."""
+    toy = Toy(noise(6, 2))
+    tokens = [0, 1, 2, 3, 4, 5]
+    strength = 2.5
+    style, surprise = _opinions(toy, tokens, [Bias({"fox": strength})], Settings(), None)
+    log_p = toy.logits.log_softmax(-1)
+    fox = [2, 2 + len(VOCABULARY) // 2]
+    for i, token in enumerate(tokens):
+        lifted = log_p[i].exp().clone()
+        lifted[fox] *= torch.tensor(strength).exp()
+        q = lifted / lifted.sum()
+        gain = strength * float(q[fox].sum()) - strength * (token in fox)
+        assert float(style[i]) == pytest.approx(gain, abs=1e-5)
+        assert float(surprise[i]) == pytest.approx(-float(log_p[i, token]), abs=1e-5)
+
+
+def test_hard_guides_hold_and_contradictions_are_named() -> None:
+    text = "the old dog ran home and the cat sat by the sea"
+    made = DENOISER.rewrite(text, [Keywords("storm"), Words(10, 14)], seed=1, keep=0.6, steps=4)
+    assert made.result.satisfied
+    assert "storm" in made.text.lower().split()
+    with pytest.raises(UnsatisfiableError, match="lower keep"):
+        DENOISER.rewrite(text, [Forbid("dog")], protect=["dog"], seed=1)
+
+
+def test_the_seed_is_the_rewriting_and_tries_keep_the_most_similar() -> None:
+    text = "the old dog ran home and the cat sat by the sea"
+    one, again = (DENOISER.rewrite(text, seed=5, keep=0.5, steps=3) for _ in range(2))
+    assert one == again or (one.text, one.similarity) == (again.text, again.similarity)
+    single = DENOISER.rewrite(text, seed=5, keep=0.5, steps=3, tries=1)
+    assert one.similarity >= single.similarity
+    assert one.similarity == pytest.approx(overlap(text, [one.text])[0])
+
+
+def test_particles_rewrite_too() -> None:
+    text = "the old dog ran home and the cat sat by the sea"
+    guide = Reward(lambda texts: [3.0 * t.count("s") for t in texts])
+    made = DENOISER.rewrite(text, [guide], seed=5, keep=0.5, steps=3, tries=2, particles=Particles(6))
+    assert made.result.particles is not None
+    assert len(made.result.particles.texts) == 6
+    with pytest.raises(InvalidGuideError, match="Particles"):
+        DENOISER.rewrite(text, [guide], seed=5)
+
+
+def test_words_are_grouped_and_opened_whole() -> None:
+    pieces = [b"the", b" light", b"house", b"'", b"s", b" sea", b",", b" ", b"dog"]
+    assert _words(pieces) == [0, 1, 1, 2, 2, 3, 4, 5, 6]
+    score = torch.tensor([0.0, 5.0, 4.0, 1.0, 0.5, 0.1, 0.2])
+    words = _words(pieces)
+    assert _opened(score, words, [False] * 9, 0.78) == [False, True, True, *[False] * 6]
+    assert _opened(score, words, [False, True, *[False] * 7], 0.78) == [False] * 3 + [True] * 2 + [False] * 4
+
+
+def test_blanks_keep_within_their_range() -> None:
+    opened = [False, True, True, True, False, True, False]
+    widths = set()
+    for seed in range(60):
+        row = _stretched(opened, 0.34, seed, 20)
+        assert [k for k in row if k >= 0] == [0, 4, 6]
+        first = row.index(4) - 1
+        widths.add(first)
+        assert 1 <= len(row) - 3 - first <= 2
+    assert widths == {2, 3, 4}
+    assert len(_stretched(opened, 1.0, 1, 7)) <= 7
+    assert _stretched(opened, 0.0, 1, 7) == [0, -1, -1, -1, 4, -1, 6]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"keep": 1.0}, {"keep": -0.1}, {"stretch": 2.0}, {"tries": 0}, {"protect": ["fox"]}]
+)
+def test_what_cannot_be_meant_is_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(InvalidGuideError):
+        DENOISER.rewrite("the old dog", **wrong)
+    for text in ("", "  "):
+        with pytest.raises(InvalidGuideError, match="no text"):
+            DENOISER.rewrite(text)
+    with pytest.raises(InvalidGuideError, match="cut it"):
+        DENOISER.rewrite("the " * 200)
+    with pytest.raises(InvalidGuideError, match="nothing is left"):
+        DENOISER.rewrite("the dog", protect=["the dog"])
+
+
+def test_overlap_is_a_cosine_of_words() -> None:
+    assert overlap("a b", ["A, b!", "a c", "x", ""]) == pytest.approx([1.0, 0.5, 0.0, 0.0])
+    assert overlap("", [""]) == [1.0]
+
+
+def test_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)  # without the extra
+    file = tmp_path / "notes.txt"
+    file.write_text("I was tired and the food was cold.\n\nWe met Anna at the lake.\n", encoding="utf-8")
+    options = ["--tries", "1", "--steps", "2", "--seed", "3", "--json"]
+    assert run(["rewrite", str(file), "--sentiment", "positive", "--protect", "Anna", *options]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["original"][:4] for row in rows] == ["I wa", "We m"]
+    assert "Anna" in rows[1]["text"]
+    assert all(0.3 < row["kept"] <= 1 and row["reopened"] and row["verdicts"] for row in rows)
+    assert run(["rewrite", str(file)]) == 2
+    assert "--style" in capsys.readouterr().err

@@ -43,12 +43,12 @@ _lock = threading.RLock()
 def set_cache_dir(folder: str | os.PathLike[str] | None) -> None:
     """Keep compiled automata in `folder` (made where missing); None: whatever `REDRAFT_CACHE_DIR` says."""
     global _folder
-    _folder = None if folder is None else Path(folder)
+    _folder = None if folder is None else Path(folder).expanduser()
 
 
 def cache_dir() -> Path | None:
     """The folder in use, or None: memory only."""
-    return _folder or (Path(named) if (named := os.environ.get(_ENV)) else None)
+    return _folder or (Path(named).expanduser() if (named := os.environ.get(_ENV)) else None)
 
 
 def clear_cache() -> None:

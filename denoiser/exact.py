@@ -127,7 +127,7 @@ class Posterior:
             j = min(i + step, length)
             # States first, positions and rows side by side: [Q, positions * B].
             here, there = (m.permute(2, 0, 1).flatten(1) for m in (before[i:j], after[i + 1 : j + 1]))
-            possible = self.language.edges.presence.classes(here, there, self.language.width)
+            possible = self.language.presence.classes(here, there, self.language.width)
             count = (possible * self.language.size[:, None]).sum(0)
             only = torch.where(count == 1, possible.long().argmax(0), -1)
             chosen[:, i:j] = only.view(j - i, rows).T

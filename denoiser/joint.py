@@ -14,7 +14,8 @@ from redraft.denoiser.cache import cached
 from redraft.denoiser.conflict import Stages, unsatisfiable
 from redraft.denoiser.ending import with_eos
 from redraft.denoiser.errors import StateBudgetError, UnsatisfiableError
-from redraft.denoiser.language import Factored, Language, feasible, shortest_canvas
+from redraft.denoiser.factored import Factored
+from redraft.denoiser.language import Language, feasible, shortest_canvas
 from redraft.denoiser.lift import lift
 from redraft.denoiser.regex import UTF8
 from redraft.denoiser.step import Scene

@@ -37,8 +37,8 @@ class BlockCausal(Denoiser):
     the dtype's minimum (LLaDA2.x), "boolean" [B, N, M] (SDAR). `store_kv`: the model's forward takes that flag
     and keeps nothing where it is False (SDAR); other caches are cut back after each step. Blocks count from the
     canvas's first position, those of the prompt backwards from there, so that padding on the left shifts none.
-    Finished blocks see nothing behind them and never change, so their keys and values are kept, which changes no result (`cached=False` computes
-    everything anew).
+    Finished blocks see nothing behind them and never change, so their keys and values are kept, which changes no
+    result (`cached=False` computes everything anew).
     """
 
     def __init__(

@@ -166,10 +166,9 @@ class Language:
     @cached_property
     def live(self) -> Tensor:
         """1 at states from which a word can be finished, 0 in dead ends: [Q] float64."""
-        some = torch.zeros(self.states, dtype=torch.float64, device=self.accept.device)
-        some[self.accept] = 1.0
-        some[torch.from_numpy(np.unique(self.graph.out()[0])).to(some.device)] = 1.0
-        return some
+        g = self.graph
+        moving = (np.diff(g.direct.first) > 0) | (np.diff(g.hubs.first) > 0)
+        return torch.from_numpy((moving | g.accept).astype(np.float64)).to(self.accept.device)
 
     @cached_property
     def edges(self) -> Edges:

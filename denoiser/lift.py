@@ -119,8 +119,10 @@ _CACHED = 128
 def lift(
     language: Automaton, token_bytes: Sequence[bytes | None] | TokenTrie, prefix: bytes = b""
 ) -> Automaton:
-    """Token sequences whose bytes, after `prefix`, are in the byte `language`: an automaton over V tokens.
+    """Token sequences whose text is in the byte `language`: an automaton over V tokens.
 
+    The text is the tokens' bytes joined, without `prefix` where they begin with it (a vocabulary whose
+    tokenizer puts a space before every text takes it off again). So lift(~L) = ~lift(L), on real tokens.
     Tokens that are None (special) or b"" are never used. Give a `TokenTrie` to share the vocabulary's work
     between languages; results are cached by (language, vocabulary, prefix). Raises ValueError when the
     alphabet of `language` is not bytes.
@@ -132,15 +134,35 @@ def lift(
     if (found := _LIFTED.get(name)) is not None:
         _LIFTED.move_to_end(name)
         return found
-    least = language.minimise()
+    least = behind(prefix, language).minimise()
     effect, functions = trie.functions(least)
     dead = least.states
     used, classes = np.unique(effect, return_inverse=True)
     delta = np.full((dead + 1, len(used)), dead, dtype=np.int32)
     delta[:dead, used >= 0] = functions[used[used >= 0]].T
     accept = np.append(least.accept, False)
-    lifted = Automaton(classes.reshape(-1).astype(np.int32), delta, least.run(prefix), accept).minimise()
+    lifted = Automaton(classes.reshape(-1).astype(np.int32), delta, least.start, accept).minimise()
     _LIFTED[name] = lifted
     if len(_LIFTED) > _CACHED:
         _LIFTED.popitem(last=False)
     return lifted
+
+
+def behind(prefix: bytes, language: Automaton) -> Automaton:
+    """Byte words that are in `language` once `prefix` is taken off them, where they begin with it."""
+    if not prefix:
+        return language
+
+    def step(state: tuple[int, int], byte: int) -> tuple[int, int]:
+        seen, inner = state  # bytes of the prefix seen so far, or -1 behind it; the language's own state
+        if seen < 0 or byte != prefix[seen]:
+            return -1, int(language.delta[inner, language.classes[byte]])
+        if seen + 1 == len(prefix):
+            return -1, language.start
+        return seen + 1, int(language.delta[inner, language.classes[byte]])
+
+    own = {byte: language.delta.shape[1] + k for k, byte in enumerate(sorted(set(prefix)))}
+    classes = [own.get(byte, int(label)) for byte, label in enumerate(language.classes)]
+    return Automaton.build(
+        (0, language.start), step, lambda state: bool(language.accept[state[1]]), classes=classes
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import re
 import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache, reduce
@@ -25,7 +26,7 @@ from redraft.denoiser.errors import (
 from redraft.denoiser.exact import Language
 from redraft.denoiser.guide import Bound, Guide, HardGuide, Verdict
 from redraft.denoiser.lift import lift
-from redraft.denoiser.regex import UTF8
+from redraft.denoiser.regex import UTF8, compile_regex
 from redraft.denoiser.step import Scene, Step
 from redraft.denoiser.vocabulary import Vocabulary
 
@@ -169,16 +170,19 @@ def _joint(automata: Sequence[Automaton], named: Sequence[tuple[str, Automaton]]
 
 @lru_cache(maxsize=8)
 def writable(vocabulary: Vocabulary) -> tuple[Automaton, ...]:
-    """Token sequences whose decoded text is valid UTF-8; where the vocabulary asks for it, first those of
-    tokens that are whole characters."""
-    everything = lift(UTF8, vocabulary.token_bytes, vocabulary.prefix)
+    """Token sequences whose decoded text is valid UTF-8, and which begin with the vocabulary's prefix unless
+    they are empty; where the vocabulary asks for it, first those of tokens that are whole characters."""
+    everything = lift(UTF8, vocabulary.token_bytes)
+    if vocabulary.prefix:
+        begun = compile_regex(f"(?:{re.escape(vocabulary.prefix.decode())}(?s:.)*)?")
+        everything = everything & lift(begun, vocabulary.token_bytes)
     if not vocabulary.whole_first:
         return (everything,)
     broken = np.array([not _is_whole(raw) for raw in vocabulary.token_bytes])
     whole = Automaton(
         broken.astype(np.int32), np.array([[0, 1], [1, 1]], np.int32), 0, np.array([True, False])
     )
-    return whole, everything
+    return (whole & everything if vocabulary.prefix else whole), everything
 
 
 def _is_whole(raw: bytes | None) -> bool:

@@ -102,8 +102,8 @@ class Infill(HardGuide):
             for part in self.parts
         )
         for part in self.parts:
-            if isinstance(part, Literal):
-                scene.vocabulary.encode(part.text)
+            if isinstance(part, Literal):  # the space at its ends may belong to a blank's token
+                scene.vocabulary.encode(part.text.strip())
         return lift(compile_regex(pattern), scene.vocabulary.token_bytes, scene.vocabulary.prefix)
 
     def bind(self, scene: Scene) -> Bound:

@@ -1,0 +1,45 @@
+"""A tokenizer's chat template around one user message, with the message kept as plain text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from redraft.denoiser.errors import InvalidGuideError
+from redraft.denoiser.vocabulary import Vocabulary
+
+_SLOT = "redraft-message-slot"
+
+
+@dataclass(frozen=True)
+class ChatTemplate:
+    """`head message tail`: the template's own markers are tokens, the message's are text."""
+
+    tokenizer: Any
+
+    def encode(self, message: str, vocabulary: Vocabulary, name: str) -> list[int]:
+        """Token ids of a conversation that waits for the model's answer to `message`.
+
+        Raises `InvalidGuideError` where the tokenizer has no template, or one that changes the message.
+        """
+        if not getattr(self.tokenizer, "chat_template", None):
+            raise InvalidGuideError(
+                f"{name} has no chat template: leave chat out and give the whole prompt, or use an instruct model"
+            )
+        head, slot, tail = self._rendered(_SLOT).partition(_SLOT)
+        kept = next((own for own in (message, message.strip()) if self._rendered(message) == head + own + tail), None)
+        if not slot or kept is None:
+            raise InvalidGuideError(
+                f"{name}: its chat template does not keep the message as it is: leave chat out and give the whole prompt"
+            )
+        inner = vocabulary.encode(kept, exact=False) if kept else []
+        return [*self._marked(head), *inner, *self._marked(tail)]
+
+    def _rendered(self, message: str) -> str:
+        turns = [{"role": "user", "content": message}]
+        text: str = self.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+        return text
+
+    def _marked(self, text: str) -> list[int]:
+        ids: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"] if text else []
+        return ids

@@ -33,7 +33,7 @@ class Result:
     """One text with its verdicts and all that reproduces it.
 
     `pressure` is -log Z in nats for each step: how much the hard guides fought the denoiser. `guides`,
-    `settings`, `prompt`, `condition`, `length` and `seed` together write the same text again on the same
+    `settings`, `prompt`, `chat`, `condition`, `length` and `seed` together write the same text again on the same
     kind of device.
     """
 
@@ -51,6 +51,7 @@ class Result:
     timing: Timing
     tokens: tuple[int, ...]
     trace: tuple[Commit, ...]
+    chat: bool = False
 
     @property
     def satisfied(self) -> bool:

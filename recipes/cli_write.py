@@ -21,6 +21,9 @@ def write(
     prompt: Annotated[
         str | None, Option(metavar="TEXT", help="What stands before the text; never part of it.")
     ] = None,
+    chat: Annotated[
+        bool, Option("--chat", help="The prompt is a message for the model's chat template.")
+    ] = False,
     keyword: Annotated[
         list[str] | None,
         Option(metavar="WORD", help="A word or phrase that must occur; ship|ships for either. Repeatable."),
@@ -84,6 +87,7 @@ def write(
         base,
         asked,
         prompt=prompt,
+        chat=chat or None,
         condition={**base.condition, **conditions} if conditions else None,
         length=length,
         steps=steps,

@@ -28,7 +28,7 @@ class MaskedLM(OneSequence):
     def forward(self, row: Row) -> Tensor:
         seen = torch.ones_like(row.tokens) if row.seen is None else row.seen.long()
         more = {}
-        if row.place is not None and self.kind not in (*BEHIND_PAD, "distilbert"):
+        if row.place is not None and self.kind not in BEHIND_PAD:
             more["position_ids"] = row.place
         logits: Tensor = self.model(input_ids=row.tokens, attention_mask=seen, **more).logits
         return logits

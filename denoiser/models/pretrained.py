@@ -121,13 +121,19 @@ def find_tokenizer(name: str, other: str | None, slow: str | None, trust: bool) 
     """The fast tokenizer of a checkpoint; raises `UnsupportedModelError` where there is none to read bytes off."""
     import transformers
 
+    def read(source: str) -> Any:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(source, trust_remote_code=trust and source == name)
+        if len(tokenizer.get_vocab()) <= len(tokenizer.all_special_tokens):
+            raise UnsupportedModelError(f"the tokenizer of {source!r} is empty: its files are missing")
+        return tokenizer
+
     def own() -> Any:
         try:
-            return transformers.AutoTokenizer.from_pretrained(name, trust_remote_code=trust)
+            return read(name)
         except Exception:
             if other is None:
                 raise
-            return transformers.AutoTokenizer.from_pretrained(other)
+            return read(other)
 
     found = attempt(f"the tokenizer of {name!r}", own)
     if getattr(found, "backend_tokenizer", None) is None and slow is not None:

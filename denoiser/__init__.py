@@ -14,6 +14,7 @@ from redraft.denoiser.errors import (
 from redraft.denoiser.guide import Bound, Guide, HardGuide, SoftGuide, Span, Verdict
 from redraft.denoiser.load import load
 from redraft.denoiser.noise import Absorbing
+from redraft.denoiser.processor import as_logits_processor
 from redraft.denoiser.refine import Refinement, refine
 from redraft.denoiser.result import Result
 from redraft.denoiser.revision import Uncertain
@@ -59,6 +60,7 @@ __all__ = [
     "UnwritableTextError",
     "Verdict",
     "Vocabulary",
+    "as_logits_processor",
     "during",
     "load",
     "refine",

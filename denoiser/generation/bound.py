@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from torch import Tensor
 from redraft.denoiser.base import Denoiser
 from redraft.denoiser.canvas import Canvas
 from redraft.denoiser.errors import InvalidGuideError, UnsupportedModelError
-from redraft.denoiser.guide import Bound, Guide, Verdict
+from redraft.denoiser.guide import Guide, Verdict
 from redraft.denoiser.language import Language
 from redraft.denoiser.noise import Absorbing
 from redraft.denoiser.randomness import Randomness
@@ -89,16 +89,16 @@ class BoundGuides:
             state = torch.where(known, moved, dead)
         return state
 
-    def bias(self, written: Tensor, scores: Tensor, index: int, open_from: int) -> Tensor | None:
-        """The guides' bias [B, L, V] (or what broadcasts to it) for a canvas of the `written` tokens [B, L],
-        open from `open_from` on; `scores` [B, L, V] stand for the denoiser's logits."""
+    def step(self, written: Tensor, scores: Tensor, index: int, open_from: int) -> Step:
+        """What guides see: a canvas of the `written` tokens [B, L], open from `open_from` on; `scores` [B, L, V]
+        stand for the denoiser's logits."""
         vocabulary = self.vocabulary
         batch, length = written.shape
         opened = (torch.arange(length, device=written.device) >= open_from).expand(batch, -1)
         tokens = torch.where(opened | (written >= len(vocabulary)), _filler(vocabulary), written)
         canvas = Canvas(tokens, opened, torch.zeros_like(opened), (~opened).float())
         empty = tokens[:, :0]
-        step = Step(
+        return Step(
             min(index, self.steps - 1),
             self.steps,
             canvas,
@@ -107,6 +107,9 @@ class BoundGuides:
             NoDenoiser(vocabulary),
             Randomness([0] * batch, written.device),
         )
+
+    def bias(self, step: Step) -> Tensor | None:
+        """The guides' summed bias, broadcastable to [B, L, V]."""
         return self.steering.bias(step)
 
     def check(self, sequences: Tensor) -> list[list[Verdict]]:
@@ -119,25 +122,18 @@ class BoundGuides:
 
     def _refuse(self) -> None:
         """A guide whose hooks need what `generate()` does not have is refused by name."""
-        size = len(self.vocabulary)
-        scores = torch.zeros(1, 2, size)
+        scores = torch.zeros(1, 2, len(self.vocabulary))
         for bound in self.steering.bound:
-            one = replace(self, steering=_Only(self.steering, bound))
             try:
                 for open_from in (0, 1):
-                    one.bias(torch.zeros(1, 2, dtype=torch.int64), scores, 0, open_from)
+                    step = self.step(torch.zeros(1, 2, dtype=torch.int64), scores, 0, open_from)
+                    bound.bias(step)
+                    if bound.revise(step) is not None:
+                        raise InvalidGuideError("reopens positions, and generate() has no way back")
             except Exception as error:
                 raise InvalidGuideError(
-                    f"{bound.guide} cannot steer generate(): {error}; leave it out, or write with a denoiser"
+                    f"{bound.guide} cannot steer generate(): it {error}; leave it out, or write with a denoiser"
                 ) from error
-
-
-class _Only(Steering):
-    """One guide's hooks alone."""
-
-    def __init__(self, whole: Steering, bound: Bound) -> None:
-        self.__dict__.update(whole.__dict__)
-        self.bound = [bound]
 
 
 def read_vocabulary(tokenizer: Any) -> Vocabulary:

@@ -36,10 +36,10 @@ class DenoisingProcessor(LogitsProcessor):
         known = torch.nn.functional.pad(
             scores[..., :size].float(), (0, max(0, size - scores.shape[-1])), value=-torch.inf
         )
-        bias = self.bound.bias(torch.zeros_like(known[..., 0], dtype=torch.int64), known, index, 0)
+        blank = torch.zeros_like(known[..., 0], dtype=torch.int64)
+        bias = self.bound.bias(self.bound.step(blank, known, index, 0))
         log_p = (known if bias is None else known + bias).log_softmax(-1)
         language, done = self._language(written, known.device)
-        blank = torch.zeros_like(known[..., 0], dtype=torch.int64)
         beliefs = posterior(language, log_p, blank, torch.ones_like(blank, dtype=torch.bool))
         steered = beliefs.marginals().log().clamp_min(FLOOR)
         word = beliefs.best()[..., None]

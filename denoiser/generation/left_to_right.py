@@ -50,7 +50,7 @@ class LeftToRightProcessor(LogitsProcessor):
             scores[:, :size].float(), (0, len(self.bound.vocabulary) - size), value=-torch.inf
         )
         spread = known[:, None, :].expand(-1, canvas.shape[1], -1)
-        bias = self.bound.bias(canvas, spread, now, now)
+        bias = self.bound.bias(self.bound.step(canvas, spread, now, now))
         if bias is None:
             return scores
         last = torch.broadcast_to(bias, spread.shape)[:, -1, :size].to(scores.dtype)

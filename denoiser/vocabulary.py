@@ -90,7 +90,7 @@ class Vocabulary:
 
     def decode(self, tokens: Iterable[int]) -> str:
         """The text of a token sequence: concatenated bytes without the prefix; special tokens are no text."""
-        raw = b"".join(self.token_bytes[token] or b"" for token in tokens)
+        raw = _joined(self.token_bytes, tokens)
         return raw.removeprefix(self.prefix).decode("utf-8", errors="replace")
 
     def covering(self, tokens: Sequence[int], text: str, start: int, end: int) -> list[int]:
@@ -101,7 +101,7 @@ class Vocabulary:
 
     def byte_ends(self, tokens: Sequence[int]) -> list[int]:
         """End offset in the decoded text's bytes of each token (specials are empty)."""
-        begun = b"".join(self.token_bytes[token] or b"" for token in tokens).startswith(self.prefix)
+        begun = _joined(self.token_bytes, tokens).startswith(self.prefix)
         ends, at = [], -len(self.prefix) if begun else 0
         for token in tokens:
             at += len(self.token_bytes[token] or b"")
@@ -148,7 +148,7 @@ class Vocabulary:
 
         def encoder(text: str) -> list[int]:
             ids: list[int] = own.encode(text, add_special_tokens=False).ids
-            if space and text.startswith(space) and not _begins(table, ids, space * 2):
+            if space and text.startswith(space) and _joined(table, ids) == text.encode():
                 ids = own.encode(space + text, add_special_tokens=False).ids  # it was taken for the prefix
             return ids
 
@@ -159,5 +159,5 @@ class Vocabulary:
 _MARKER = re.compile(r"<[^<>\s]+>|\[[^\[\]\s]+\]|\|{2,3}\S+\|{2,3}")
 
 
-def _begins(table: Sequence[bytes | None], ids: Sequence[int], start: str) -> bool:
-    return b"".join(table[token] or b"" for token in ids[: len(start)]).startswith(start.encode())
+def _joined(table: Sequence[bytes | None], ids: Iterable[int]) -> bytes:
+    return b"".join(table[token] or b"" for token in ids)

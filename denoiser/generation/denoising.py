@@ -31,7 +31,7 @@ class DenoisingProcessor(LogitsProcessor):
     def __call__(self, input_ids: Tensor, scores: Tensor, cur_step: int | Tensor) -> Tensor:
         """[B, canvas, V] float32; `input_ids` [B, prompt_length + whole canvases], `cur_step` counts down."""
         written = input_ids[:, self.prompt_length :]
-        index = self.bound.steps - int(cur_step)
+        index = max(0, self.bound.steps - int(cur_step))
         size = len(self.bound.vocabulary)
         known = torch.nn.functional.pad(
             scores[..., :size].float(), (0, max(0, size - scores.shape[-1])), value=-torch.inf

@@ -56,7 +56,9 @@ class Denoiser(ABC):
     def lead(self, text: str, condition: Mapping[str, str], *, chat: bool = False) -> list[int]:
         """Token ids that stand before the canvas for one prompt, specials in the prompt off."""
         if chat:
-            raise InvalidGuideError(f"{self.name} has no chat template: leave chat out and give the whole prompt")
+            raise InvalidGuideError(
+                f"{self.name} has no chat template: leave chat out and give the whole prompt"
+            )
         return self.vocabulary.encode(text, exact=False) if text else []
 
     def prepare(

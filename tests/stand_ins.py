@@ -40,7 +40,7 @@ CHAT = (
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
 
-BODY = '''
+BODY = """
 import torch
 from torch import nn
 from transformers import PretrainedConfig, PreTrainedModel
@@ -69,11 +69,11 @@ class Body(nn.Module):
             seen = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
             hidden = hidden + torch.tanh(out(seen.transpose(1, 2).reshape(batch, length, -1)))
         return self.head(hidden) * 4
-'''
+"""
 
 LLADA = (
     BODY
-    + '''
+    + """
 
 class LLaDAConfig(PretrainedConfig):
     model_type = "llada"
@@ -101,12 +101,12 @@ class LLaDAModelLM(PreTrainedModel):  # as code for transformers 4: no post_init
 
     def tie_weights(self):
         pass
-'''
+"""
 )
 
 DREAM = (
     BODY
-    + '''
+    + """
 
 class DreamConfig(PretrainedConfig):
     model_type = "Dream"
@@ -134,12 +134,12 @@ class DreamModel(PreTrainedModel):
             batch, length = input_ids.shape
             assert attention_mask.dtype == torch.bool and attention_mask.shape == (batch, 1, length, length)
         return MaskedLMOutput(logits=self.model(input_ids, attention_mask, position_ids))
-'''
+"""
 )
 
 MDLM = (
     BODY
-    + '''
+    + """
 
 class MDLMConfig(PretrainedConfig):
     model_type = "mdlm"
@@ -161,13 +161,15 @@ class MDLM(PreTrainedModel):
         sigma = timesteps if self.config.time_conditioning else torch.zeros_like(timesteps)
         logits = self.backbone(input_ids, level=sigma)
         return MaskedLMOutput(logits=logits) if return_dict else logits
-'''
+"""
 )
 
 
 def fast(tokenizer: tokenizers.Tokenizer, folder: Path, *, chat: bool = False, **special: str) -> int:
     """Save a tokenizer for `transformers`; gives the size of its vocabulary."""
-    tokenizer.add_special_tokens([*special.values(), "<|im_end|>", "<|user|>", "<|assistant|>"][: None if chat else -3])
+    tokenizer.add_special_tokens(
+        [*special.values(), "<|im_end|>", "<|user|>", "<|assistant|>"][: None if chat else -3]
+    )
     wrapped = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)
     if chat:
         wrapped.chat_template = CHAT
@@ -176,7 +178,9 @@ def fast(tokenizer: tokenizers.Tokenizer, folder: Path, *, chat: bool = False, *
 
 
 def masked_lm(config: Callable[..., Any], folder: Path, **sizes: Any) -> Path:
-    size = fast(byte_level(), folder, mask_token="<mask>", cls_token="<s>", sep_token="</s>", pad_token="<pad>")
+    size = fast(
+        byte_level(), folder, mask_token="<mask>", cls_token="<s>", sep_token="</s>", pad_token="<pad>"
+    )
     ids = PreTrainedTokenizerFast.from_pretrained(folder)
     if config is RobertaConfig:  # it counts positions behind the padding id
         sizes["max_position_embeddings"] = ids.pad_token_id + 1 + POSITIONS
@@ -220,6 +224,68 @@ def remote(folder: Path, code: str, model_type: str, name: str, auto: str, **val
     return folder
 
 
+SLOW = """
+import json
+from transformers import PreTrainedTokenizer
+
+class DreamTokenizer(PreTrainedTokenizer):
+    vocab_files_names = {"vocab_file": "vocab.json", "merges_file": "merges.txt"}
+
+    def __init__(self, vocab_file, merges_file, **more):
+        with open(vocab_file, encoding="utf-8") as stream:
+            self.encoder = json.load(stream)
+        super().__init__(**more)
+
+    @property
+    def vocab_size(self):
+        return len(self.encoder)
+
+    def get_vocab(self):
+        return dict(self.encoder)
+
+    def _tokenize(self, text):
+        return list(text)
+
+    def _convert_token_to_id(self, token):
+        return self.encoder.get(token)
+"""
+
+
+def slow_tokenizer(folder: Path) -> Path:
+    """A tokenizer as Dream's: Python code of its own over vocab.json and merges.txt, and no tokenizer.json."""
+    model = json.loads(byte_level().to_str())["model"]
+    pieces = {piece: k for k, piece in enumerate(p for p in model["vocab"] if p not in ("<mask>", "<eos>"))}
+    merges = [" ".join(pair) if isinstance(pair, list) else pair for pair in model["merges"]]
+    plain = {"special": True, "lstrip": False, "rstrip": False, "normalized": False, "single_word": False}
+    marks = ("<|endoftext|>", "<|mask|>", "<|im_end|>")
+    config = {
+        "tokenizer_class": "DreamTokenizer",
+        "auto_map": {"AutoTokenizer": ["tokenization_dream.DreamTokenizer", None]},
+        "added_tokens_decoder": {
+            str(len(pieces) + k): {"content": mark, **plain} for k, mark in enumerate(marks)
+        },
+        "eos_token": "<|endoftext|>",
+        "pad_token": "<|endoftext|>",
+        "mask_token": "<|mask|>",
+        "bos_token": None,
+        "unk_token": None,
+        "chat_template": CHAT,
+    }
+    for name, text in (
+        ("vocab.json", json.dumps(pieces)),
+        ("merges.txt", "#version: 0.2\n" + "\n".join(merges) + "\n"),
+        ("tokenizer_config.json", json.dumps(config)),
+        ("tokenization_dream.py", SLOW),
+        ("configuration_dream.py", DREAM),
+        (
+            "config.json",
+            '{"model_type": "Dream", "auto_map": {"AutoConfig": "configuration_dream.DreamConfig"}}',
+        ),
+    ):
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
 def diffugpt(folder: Path) -> Path:
     size = fast(byte_level(), folder, chat=True, **SPECIAL)
     config = GPT2Config(vocab_size=size, n_embd=WIDTH, n_layer=2, n_head=2, n_positions=POSITIONS)
@@ -244,7 +310,9 @@ def _sharp(network: Any) -> Any:
     with torch.no_grad():
         for parameter in network.parameters():
             if parameter.ndim > 1:
-                parameter.copy_(torch.randn(parameter.shape, generator=generator) / parameter.shape[-1] ** 0.5)
+                parameter.copy_(
+                    torch.randn(parameter.shape, generator=generator) / parameter.shape[-1] ** 0.5
+                )
     return network.eval()
 
 
@@ -252,7 +320,13 @@ MAKERS: dict[str, Callable[[Path], Path]] = {
     "bert": bert,
     "diffugpt": diffugpt,
     "distilbert": lambda folder: masked_lm(
-        DistilBertConfig, folder, dim=WIDTH, n_layers=2, n_heads=2, hidden_dim=32, max_position_embeddings=POSITIONS
+        DistilBertConfig,
+        folder,
+        dim=WIDTH,
+        n_layers=2,
+        n_heads=2,
+        hidden_dim=32,
+        max_position_embeddings=POSITIONS,
     ),
     "dream": lambda folder: remote(folder, DREAM, "Dream", "DreamModel", "AutoModel", mask_token_id=0),
     "electra": lambda folder: masked_lm(ElectraConfig, folder, embedding_size=WIDTH, **ROTARY),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from stand_ins import MAKERS, REMOTE
+from stand_ins import CHAT, MAKERS, REMOTE, slow_tokenizer
 
 from redraft.denoiser import (
     Canvas,
@@ -18,9 +18,11 @@ from redraft.denoiser import (
     Steering,
     UnsupportedModelError,
     UnwritableTextError,
+    Vocabulary,
     load,
     refine,
 )
+from redraft.denoiser.models.pretrained import find_tokenizer
 from redraft.denoiser.randomness import Randomness
 from redraft.denoiser.step import Scene
 from redraft.guidance import Bias, Forbid, Infill, Keywords, Pattern, Repetition, Sentences, Tokens, Words
@@ -61,9 +63,7 @@ def test_the_denoiser_says_which_adapter_and_why(denoiser: Denoiser) -> None:
 
 @pytest.mark.parametrize("which", sorted(GUIDES))
 def test_every_guide_holds(denoiser: Denoiser, which: str) -> None:
-    results = denoiser.write(
-        GUIDES[which], prompt=PROMPTS[:2], seed=3, steps=3, length=LONG, temperature=1.0
-    )
+    results = denoiser.write(GUIDES[which], prompt=PROMPTS[:2], seed=3, steps=3, length=LONG, temperature=1.0)
     for result in results:
         assert result.satisfied, (result.text, result.verdicts)
         written = [t for t in result.tokens if denoiser.vocabulary.token_bytes[t] is None]
@@ -102,7 +102,12 @@ def test_pins_are_kept(denoiser: Denoiser) -> None:
     canvas = canvas.pin(torch.full_like(canvas.tokens, token), where)
     settings = denoiser.settings.override(steps=4)
     run = refine(
-        denoiser, canvas, steering, prompt=denoiser.prepare("it", 2), settings=settings, random=Randomness([1, 2])
+        denoiser,
+        canvas,
+        steering,
+        prompt=denoiser.prepare("it", 2),
+        settings=settings,
+        random=Randomness([1, 2]),
     )
     for step in run:
         assert (step.canvas.tokens[where] == token).all()
@@ -183,7 +188,9 @@ def test_the_noise_level_reaches_a_model_that_takes_it() -> None:
     ignored = denoiser(canvas, prompt)
     denoiser.conditioned = denoiser.model.config.time_conditioning = True
     seen: list[torch.Tensor] = []
-    hook = denoiser.model.register_forward_pre_hook(lambda _m, _a, kw: seen.append(kw["timesteps"]), with_kwargs=True)
+    hook = denoiser.model.register_forward_pre_hook(
+        lambda _m, _a, kw: seen.append(kw["timesteps"]), with_kwargs=True
+    )
     assert not torch.equal(denoiser(canvas, prompt), ignored)
     half = canvas.commit(canvas.tokens, torch.arange(6)[None] < 3, canvas.confidence)
     denoiser(half, prompt)
@@ -244,3 +251,15 @@ def test_unknown_models_are_refused_with_what_there_is(tmp_path: Path) -> None:
 def test_prompts_and_samples_have_to_agree(denoiser: Denoiser) -> None:
     with pytest.raises(InvalidGuideError, match=r"2 prompts for 3 samples"):
         denoiser.write(prompt=["it", "was"], samples=3)
+
+
+def test_a_slow_tokenizer_is_read_by_its_fast_class(tmp_path: Path) -> None:
+    found = find_tokenizer(str(slow_tokenizer(tmp_path)), None, "Qwen2Tokenizer", True)
+    own = Vocabulary.from_tokenizer(
+        found.backend_tokenizer, mask_id=found.mask_token_id, eos_id=found.eos_token_id
+    )
+    assert found.chat_template == CHAT
+    assert own.decode(own.encode("the old man\n a <|mask|> café")) == "the old man\n a <|mask|> café"
+    assert own.mask_id not in own.encode("<|mask|>")
+    with pytest.raises(UnsupportedModelError, match="no fast tokenizer"):
+        find_tokenizer(str(tmp_path), None, None, True)

@@ -12,7 +12,9 @@ from transformers import PreTrainedTokenizerFast
 from redraft.denoiser import InvalidGuideError, as_logits_processor
 from redraft.guidance import Bias, Infill, Keywords, Pattern, Words
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # of torch itself, as it imports
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*torch.jit:DeprecationWarning"
+)  # of torch itself, as it imports
 native = pytest.importorskip("transformers.models.diffusion_gemma")
 CANVAS, STEPS = 10, 4
 
@@ -51,7 +53,9 @@ def model() -> Any:
     )
     vision = Gemma4VisionConfig(hidden_size=16, intermediate_size=16, num_hidden_layers=1, **heads)
     torch.manual_seed(0)
-    config = DiffusionGemmaConfig(text_config=text, vision_config=vision, canvas_length=CANVAS, image_token_id=329)
+    config = DiffusionGemmaConfig(
+        text_config=text, vision_config=vision, canvas_length=CANVAS, image_token_id=329
+    )
     return native.DiffusionGemmaForBlockDiffusion(config).eval()
 
 
@@ -85,7 +89,11 @@ def _list(processor: Any) -> Any:
 
 @pytest.mark.parametrize(
     "guides",
-    [[Keywords("storm", "dark")], [Pattern("[a-z]{2,12}( [a-z]{1,4}){1,2}")], [Infill("the ___ hit"), Words(3, 5)]],
+    [
+        [Keywords("storm", "dark")],
+        [Pattern("[a-z]{2,12}( [a-z]{1,4}){1,2}")],
+        [Infill("the ___ hit"), Words(3, 5)],
+    ],
 )
 @pytest.mark.parametrize("canvases", [1, 2])
 def test_every_canvas_that_is_kept_is_in_the_language(model: Any, guides: Any, canvases: int) -> None:
@@ -103,7 +111,12 @@ def test_every_canvas_that_is_kept_is_in_the_language(model: Any, guides: Any, c
 def test_scores_are_the_exact_marginals_but_for_the_word_on_top() -> None:
     """A language of two words: marginals by hand."""
     processor = as_logits_processor(
-        [Pattern("ab|cd")], TOKENIZER, prompt_length=0, max_new_tokens=2, canvas_length=2, max_denoising_steps=STEPS
+        [Pattern("ab|cd")],
+        TOKENIZER,
+        prompt_length=0,
+        max_new_tokens=2,
+        canvas_length=2,
+        max_denoising_steps=STEPS,
     )
     a, b, c, d = (TOKENIZER.encode(letter)[0] for letter in "abcd")
     scores = torch.full((1, 2, 330), -20.0)
@@ -123,7 +136,12 @@ def test_the_best_of_the_marginals_is_no_word_and_what_is_kept_is() -> None:
     """ab, ac, dc with weights .4, .25, .35: the marginals' best is a then c (.65, .6), and so is a word; with
     ab .4, dc .35, de .25 it is d then b, which is none."""
     processor = as_logits_processor(
-        [Pattern("ab|dc|de")], TOKENIZER, prompt_length=0, max_new_tokens=2, canvas_length=2, max_denoising_steps=STEPS
+        [Pattern("ab|dc|de")],
+        TOKENIZER,
+        prompt_length=0,
+        max_new_tokens=2,
+        canvas_length=2,
+        max_denoising_steps=STEPS,
     )
     a, b, c, d, e = (TOKENIZER.encode(letter)[0] for letter in "abcde")
     scores = torch.full((1, 2, 330), -30.0)

@@ -39,7 +39,9 @@ N = 16
 def _tokenizer() -> PreTrainedTokenizerFast:
     inner = byte_level()
     inner.add_special_tokens(["<pad>"])
-    return PreTrainedTokenizerFast(tokenizer_object=inner, eos_token="<eos>", pad_token="<pad>", padding_side="left")
+    return PreTrainedTokenizerFast(
+        tokenizer_object=inner, eos_token="<eos>", pad_token="<pad>", padding_side="left"
+    )
 
 
 TOKENIZER = _tokenizer()
@@ -49,10 +51,19 @@ def _model(kind: str) -> Any:
     torch.manual_seed(3)
     ids = {"bos_token_id": 1, "eos_token_id": TOKENIZER.eos_token_id, "pad_token_id": TOKENIZER.pad_token_id}
     if kind == "gpt2":
-        model: Any = GPT2LMHeadModel(GPT2Config(vocab_size=330, n_embd=16, n_layer=2, n_head=2, n_positions=64, **ids))
+        model: Any = GPT2LMHeadModel(
+            GPT2Config(vocab_size=330, n_embd=16, n_layer=2, n_head=2, n_positions=64, **ids)
+        )
     else:
         model = LlamaForCausalLM(
-            LlamaConfig(vocab_size=330, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32, **ids)
+            LlamaConfig(
+                vocab_size=330,
+                hidden_size=16,
+                num_hidden_layers=2,
+                num_attention_heads=2,
+                intermediate_size=32,
+                **ids,
+            )
         )
     with torch.no_grad():
         for parameter in model.parameters():
@@ -143,14 +154,18 @@ def test_what_is_allowed_is_what_can_be_completed() -> None:
     def splits(word: bytes, room: int) -> bool:
         if not word:
             return True
-        return room > 0 and any(word.startswith(piece) and splits(word[len(piece) :], room - 1) for piece in pieces)
+        return room > 0 and any(
+            word.startswith(piece) and splits(word[len(piece) :], room - 1) for piece in pieces
+        )
 
     def allowed(prefix: bytes, room: int) -> set[bytes]:
         rest = [word[len(prefix) :] for word in words if word.startswith(prefix)]
         return {p for p in pieces for word in rest if word.startswith(p) and splits(word[len(p) :], room - 1)}
 
     for spelled in ([], ["a"], ["a", "b"], ["a", "b", "c"][:2], ["a", "c"]):
-        ids = torch.tensor([[vocabulary.encode(piece)[0] for piece in spelled]], dtype=torch.int64).reshape(1, -1)
+        ids = torch.tensor([[vocabulary.encode(piece)[0] for piece in spelled]], dtype=torch.int64).reshape(
+            1, -1
+        )
         out = processor(ids, torch.zeros(1, 330))[0]
         got = {vocabulary.token_bytes[k] for k in out.isfinite().nonzero().flatten().tolist()}
         prefix = "".join(spelled).encode()
@@ -183,7 +198,9 @@ def test_the_callers_list_and_scores_are_left_alone() -> None:
     processor = as_logits_processor(GUIDES["pattern"], TOKENIZER, prompt_length=start, max_new_tokens=N)
     given = LogitsProcessorList([processor])
     before = copy.copy(list(given))
-    MODELS["gpt2"].generate(**inputs, logits_processor=given, max_new_tokens=N, do_sample=True, temperature=0.5)
+    MODELS["gpt2"].generate(
+        **inputs, logits_processor=given, max_new_tokens=N, do_sample=True, temperature=0.5
+    )
     assert list(given) == before
     scores = torch.randn(1, 330)
     copied = scores.clone()
@@ -194,7 +211,9 @@ def test_the_callers_list_and_scores_are_left_alone() -> None:
 def test_another_processor_cannot_break_the_language() -> None:
     inputs = prompts("it")
     start = inputs["input_ids"].shape[1]
-    processor = as_logits_processor([Pattern("storm storm storm")], TOKENIZER, prompt_length=start, max_new_tokens=N)
+    processor = as_logits_processor(
+        [Pattern("storm storm storm")], TOKENIZER, prompt_length=start, max_new_tokens=N
+    )
     sequences = generate(MODELS["gpt2"], processor, inputs, do_sample=True, no_repeat_ngram_size=1)
     assert texts_of(sequences, start) == ["storm storm storm"]
 
@@ -231,7 +250,9 @@ class _Asks(Bound):
 
 @pytest.mark.parametrize(("what", "said"), [("pass", "another pass"), ("back", "no way back")])
 def test_guides_that_need_a_denoiser_are_refused_by_name(what: str, said: str) -> None:
-    with pytest.raises(InvalidGuideError, match=rf"Asks\(what='{what}'\) cannot steer generate\(\): .*{said}"):
+    with pytest.raises(
+        InvalidGuideError, match=rf"Asks\(what='{what}'\) cannot steer generate\(\): .*{said}"
+    ):
         as_logits_processor([Words(1, 3), 2.0 * Asks(what)], TOKENIZER, prompt_length=0, max_new_tokens=8)
 
 
@@ -240,7 +261,9 @@ def test_what_cannot_fit_is_refused_before_anything_runs() -> None:
         as_logits_processor(Words(30), TOKENIZER, prompt_length=0, max_new_tokens=8)
     with pytest.raises(InvalidGuideError, match="max_new_tokens is 0"):
         as_logits_processor(Words(3), TOKENIZER, prompt_length=0, max_new_tokens=0)
-    exact = as_logits_processor(Tokens(8), TOKENIZER, prompt_length=0, max_new_tokens=8)  # no place for EOS needed
+    exact = as_logits_processor(
+        Tokens(8), TOKENIZER, prompt_length=0, max_new_tokens=8
+    )  # no place for EOS needed
     assert exact.bound.length == 8
 
 

@@ -46,7 +46,8 @@ def llama(*, scheme: str | None = "always") -> tokenizers.Tokenizer:
     parts = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
     made.decoder = decoders.Sequence([*parts, *([] if scheme == "never" else [decoders.Strip(" ", 1, 0)])])
     made.train_from_iterator(
-        TEXTS, trainers.BpeTrainer(vocab_size=150, special_tokens=["<unk>", "<s>", "</s>"], show_progress=False)
+        TEXTS,
+        trainers.BpeTrainer(vocab_size=150, special_tokens=["<unk>", "<s>", "</s>"], show_progress=False),
     )
     spec = json.loads(made.to_str())
     vocabulary = spec["model"]["vocab"]
@@ -69,7 +70,9 @@ def unigram() -> tokenizers.Tokenizer:
     made.decoder = decoders.Metaspace()
     made.train_from_iterator(
         TEXTS,
-        trainers.UnigramTrainer(vocab_size=60, special_tokens=["<unk>"], unk_token="<unk>", show_progress=False),
+        trainers.UnigramTrainer(
+            vocab_size=60, special_tokens=["<unk>"], unk_token="<unk>", show_progress=False
+        ),
     )
     return made
 
@@ -132,7 +135,9 @@ def test_the_tokenizers_own_decoder_agrees(name: str) -> None:
         except UnicodeDecodeError:
             return
         back = theirs.decode([first, *rest])
-        assert own.decode([first, *rest]) == (back.removeprefix(" ") if name.startswith("byte level,") else back)
+        assert own.decode([first, *rest]) == (
+            back.removeprefix(" ") if name.startswith("byte level,") else back
+        )
 
     check()
 
@@ -183,7 +188,12 @@ def test_a_real_word_piece() -> None:
     """Lower case, no accents, closing marks behind their word: written exactly; all else is refused."""
     theirs = _mini_lm()
     own = Vocabulary.from_tokenizer(theirs, mask_id=theirs.token_to_id("[MASK]"))
-    for text in ("the storm hit the lighthouse.", "is it dark? yes, very!", "unbelievably", "a (very old) man"):
+    for text in (
+        "the storm hit the lighthouse.",
+        "is it dark? yes, very!",
+        "unbelievably",
+        "a (very old) man",
+    ):
         try:
             ids = own.encode(text)
         except UnwritableTextError:

@@ -30,7 +30,9 @@ class LeftToRightProcessor(LogitsProcessor):
         language, far = self.bound.tables(scores.device)
         state = self.bound.states(written)
         steered = self._biased(written, scores, now)
-        left = self.bound.length - now  # tokens that may follow the one chosen now, the unwritten EOS included
+        left = (
+            self.bound.length - now
+        )  # tokens that may follow the one chosen now, the unwritten EOS included
         allowed = (far[language.delta[state]] <= left)[:, language.classes]  # [B, V]
         allowed = torch.nn.functional.pad(allowed, (0, max(0, scores.shape[1] - size)))[:, : scores.shape[1]]
         live = allowed.any(-1, keepdim=True) & (language.accept[state].logical_not())[:, None]

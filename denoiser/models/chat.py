@@ -27,7 +27,9 @@ class ChatTemplate:
                 f"{name} has no chat template: leave chat out and give the whole prompt, or use an instruct model"
             )
         head, slot, tail = self._rendered(_SLOT).partition(_SLOT)
-        kept = next((own for own in (message, message.strip()) if self._rendered(message) == head + own + tail), None)
+        kept = next(
+            (own for own in (message, message.strip()) if self._rendered(message) == head + own + tail), None
+        )
         if not slot or kept is None:
             raise InvalidGuideError(
                 f"{name}: its chat template does not keep the message as it is: leave chat out and give the whole prompt"

@@ -73,4 +73,6 @@ def recognise(name: str, config: Mapping[str, Any]) -> Family:
 
 
 def _instead(causal: bool) -> str:
-    return " (it writes left to right: `as_logits_processor` steers such a model's generate())" if causal else ""
+    return (
+        " (it writes left to right: `as_logits_processor` steers such a model's generate())" if causal else ""
+    )

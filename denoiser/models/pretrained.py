@@ -97,7 +97,9 @@ def open_pretrained(
         device_map = {"": device} if device_map is None else device_map
     if device_map is not None:
         more["device_map"] = device_map
-    network = attempt(f"the weights of {name!r}", lambda: _network(name, auto, config, trust_remote_code, more))
+    network = attempt(
+        f"the weights of {name!r}", lambda: _network(name, auto, config, trust_remote_code, more)
+    )
     return Pretrained(name, config, own, network if device_map is not None else network.to(device))
 
 
@@ -122,7 +124,9 @@ def find_tokenizer(name: str, other: str | None, slow: str | None, trust: bool) 
     import transformers
 
     def read(source: str) -> Any:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(source, trust_remote_code=trust and source == name)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(
+            source, trust_remote_code=trust and source == name
+        )
         if len(tokenizer.get_vocab()) <= len(tokenizer.all_special_tokens):
             raise UnsupportedModelError(f"the tokenizer of {source!r} is empty: its files are missing")
         return tokenizer

@@ -1,4 +1,4 @@
-"""Guides inside generate(): every text that an autoregressive model writes is in the language, however it is searched."""
+"""Guides inside generate(): every text of an autoregressive model is in the language, however it is searched."""
 
 from __future__ import annotations
 

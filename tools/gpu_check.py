@@ -19,6 +19,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -176,7 +177,7 @@ def overhead(device: torch.device, tiny: bool) -> dict[str, Any]:
                 broken += sum(not r.satisfied for r in results)
                 continue
             denoiser.write(guides, on_step=first, **options)
-            spent[name] += [1e3 * (b - a) for a, b in zip(begun, begun[1:], strict=False)]
+            spent[name] += [1e3 * (b - a) for a, b in pairwise(begun)]
     middle = {name: statistics.median(values) for name, values in spent.items() if values}
     plain = middle["unguided"]
     return {

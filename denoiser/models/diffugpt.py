@@ -86,14 +86,14 @@ def _network(name: str, config: Mapping[str, Any], dtype: torch.dtype) -> Any:
     body |= {"transformer.wte.weight": embedding, "lm_head.weight": stored.get("lm_head.weight", embedding)}
     settings = {key: value for key, value in config.items() if key not in ("architectures", "auto_map")}
     own = GPT2Config(**{**settings, "vocab_size": embedding.shape[0]})
-    network = GPT2LMHeadModel._from_config(own, attn_implementation="sdpa")
+    network = GPT2LMHeadModel._from_config(own, attn_implementation="sdpa")  # type: ignore[no-untyped-call]
     network.load_state_dict(body)
     return network.to(dtype)
 
 
 def _stored(name: str) -> dict[str, Tensor]:
     from safetensors.torch import load_file
-    from transformers.utils import cached_file
+    from transformers.utils.hub import cached_file
 
     for file in WEIGHTS:
         path = cached_file(name, file, _raise_exceptions_for_missing_entries=False)

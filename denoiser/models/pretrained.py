@@ -1,4 +1,4 @@
-"""What every adapter of `transformers` models needs: tokenizer, network and numbers, with errors that say what to do."""
+"""What adapters of `transformers` models need: tokenizer, network and numbers, with errors that say what to do."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Pretrained:
         found = [value] if isinstance(value, int) else self.known([spelling])
         if not found:
             raise UnsupportedModelError(
-                f"{self.name!r} names no {key} and its tokenizer has no {spelling}: is it the checkpoint it claims to be?"
+                f"{self.name!r} names no {key} and its tokenizer has no {spelling}: is it a checkpoint of this family?"
             )
         return int(found[0])
 
@@ -161,7 +161,7 @@ def quantization_config(quantization: str) -> Any:
         )
     if importlib.util.find_spec("bitsandbytes") is None:
         raise UnsupportedModelError(
-            f"quantization {quantization!r} needs bitsandbytes, which is not installed: install it, or leave quantization out"
+            f"quantization {quantization!r} needs bitsandbytes, which is not installed: install it, or leave this out"
         )
     from transformers import BitsAndBytesConfig
 

@@ -1,4 +1,4 @@
-"""What the absorbing families share: prompt and canvas in one sequence, rows of different lengths, the end of a text."""
+"""What the absorbing families share: prompt and canvas in one sequence, rows that differ in length, a text's end."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class ChatTemplate:
         )
         if not slot or kept is None:
             raise InvalidGuideError(
-                f"{name}: its chat template does not keep the message as it is: leave chat out and give the whole prompt"
+                f"{name}: its chat template changes the message: leave chat out and give the whole prompt"
             )
         inner = vocabulary.encode(kept, exact=False) if kept else []
         return [*self._marked(head), *inner, *self._marked(tail)]

@@ -46,7 +46,7 @@ def row(scale: float, denoiser: Denoiser, results: list[Result], guide: Tilt) ->
     """One line of the table; `guide` judges."""
     texts = [r.text for r in results]
     vader = SentimentIntensityAnalyzer()
-    sign = {"positive": 1, "negative": -1}.get(guide.target()[1])
+    sign = {"positive": 1, "negative": -1}.get(guide.wanted()[1])
     moods = [vader.polarity_scores(text)["compound"] for text in texts]
     words = [text.lower().split() for text in texts]
     return {

@@ -56,8 +56,15 @@ class Linear:
         logits = self.logits(texts)
         return np.exp(-np.logaddexp(0.0, np.stack([logits, -logits], axis=1)))
 
-    def fit(self, texts: Sequence[str], labels: Sequence[str], groups: Sequence[str] | None = None) -> Self:
-        """A fitted copy; `groups` are kept whole in cross-validation. Needs scikit-learn.
+    def fit(
+        self,
+        texts: Sequence[str],
+        labels: Sequence[str],
+        groups: Sequence[str] | None = None,
+        shape: Shape | None = None,
+    ) -> Self:
+        """A fitted copy; `groups` are kept whole in cross-validation, `shape` guards against rare keys. Needs
+        scikit-learn.
 
         Raises `InvalidClassifierError` for other labels than its own, or texts of one label only.
         """
@@ -67,7 +74,7 @@ class Linear:
                 f"{len(texts)} texts, {len(labels)} labels, unknown: {stray}; use {self.labels}, one a text"
             )
         truth = np.array([label == self.labels[1] for label in labels], dtype=np.bool_)
-        table, intercept = fit_table([self.keys(text) for text in texts], truth, groups, self.shape)
+        table, intercept = fit_table([self.keys(text) for text in texts], truth, groups, shape or self.shape)
         return replace(self, table=table, intercept=intercept)
 
     def save(self, folder: Path) -> None:

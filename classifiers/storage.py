@@ -33,7 +33,7 @@ def write_table(folder: Path, kind: str, meta: Mapping[str, Any], table: Mapping
 
 def read_table(folder: Path, kind: str) -> tuple[dict[str, Any], dict[bytes, float]]:
     """(meta, table) of `write_table`; raises `InvalidClassifierError` for another format or a broken file."""
-    meta = _read_meta(folder / f"{kind}.json", kind)
+    meta = read_meta(folder / f"{kind}.json", kind)
     path = folder / f"{kind}.safetensors"
     try:
         arrays = load_file(path)
@@ -56,7 +56,8 @@ def read_table(folder: Path, kind: str) -> tuple[dict[str, Any], dict[bytes, flo
     return meta, table
 
 
-def _read_meta(path: Path, kind: str) -> dict[str, Any]:
+def read_meta(path: Path, kind: str) -> dict[str, Any]:
+    """A classifier's JSON; raises `InvalidClassifierError` for another format, kind or a broken file."""
     try:
         meta = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

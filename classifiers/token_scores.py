@@ -57,8 +57,14 @@ class TokenScores(Linear):
         inside = zip([False, *joined], [*joined, False], strict=True)
         return frozenset(raw for raw, sides in zip(pieces, inside, strict=False) if not any(sides))
 
-    def fit(self, texts: Sequence[str], labels: Sequence[str], groups: Sequence[str] | None = None) -> Self:
-        fitted = super().fit(texts, labels, groups)
+    def fit(
+        self,
+        texts: Sequence[str],
+        labels: Sequence[str],
+        groups: Sequence[str] | None = None,
+        shape: Shape | None = None,
+    ) -> Self:
+        fitted = super().fit(texts, labels, groups, shape)
         counts = Counter(piece for text in texts for piece in self._pieces(text))
         if not fitted.table:  # nothing tells the labels apart
             return replace(fitted, centre=0.0, spread=1.0)
@@ -78,19 +84,36 @@ class TokenScores(Linear):
         and leading space; 0 for a token without either and for special tokens. A token that continues a
         word (no leading space, in a vocabulary that marks word starts) takes no word's weight.
         """
+        weights, known = self._weights(vocabulary)
+        return self._sign(label) * np.where(known, weights - np.float32(self.centre), np.float32(0.0))
+
+    def weights(self, vocabulary: Vocabulary, label: str | None = None) -> NDArray[np.float32]:
+        """float32 [V], nats: what each token adds to the log-odds of `label`: `vector` without the centring."""
+        weights, _ = self._weights(vocabulary)
+        return self._sign(label) * weights
+
+    def offset(self, label: str | None = None) -> float:
+        """Log-odds of `label` in nats for a text without any known token."""
+        return float(self._sign(label)) * self.intercept
+
+    def _sign(self, label: str | None) -> np.float32:
         if label is not None and label not in self.labels:
             raise InvalidClassifierError(f"{self.name} has no label {label!r}: use one of {self.labels}")
-        sign = -1.0 if label == self.labels[0] else 1.0
+        return np.float32(-1.0 if label == self.labels[0] else 1.0)
+
+    def _weights(self, vocabulary: Vocabulary) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """(weights, which tokens have one) [V]."""
         words = self._words()
         marked = any(raw is not None and raw[:1] == b" " and len(raw) > 1 for raw in vocabulary.token_bytes)
-        vector = np.zeros(len(vocabulary), dtype=np.float32)
+        weights = np.zeros(len(vocabulary), dtype=np.float32)
+        known = np.zeros(len(vocabulary), dtype=np.bool_)
         for token, raw in enumerate(vocabulary.token_bytes):
             weight = self.table.get(raw) if raw else None
             if raw and weight is None and (word := _word(raw)) and not (marked and _continues(raw)):
                 weight = words.get(word)
             if weight is not None:
-                vector[token] = sign * (weight - self.centre)
-        return vector
+                weights[token], known[token] = weight, True
+        return weights, known
 
     def meta(self) -> dict[str, Any]:
         return super().meta() | {"centre": self.centre, "spread": self.spread}

@@ -14,9 +14,10 @@ from redraft.denoiser.errors import (
 from redraft.denoiser.guide import Bound, Guide, HardGuide, SoftGuide, Span, Verdict
 from redraft.denoiser.load import load
 from redraft.denoiser.noise import Absorbing
+from redraft.denoiser.particles import BestOf, Particles
 from redraft.denoiser.processor import as_logits_processor
 from redraft.denoiser.refine import Refinement, refine
-from redraft.denoiser.result import Result
+from redraft.denoiser.result import Population, Result
 from redraft.denoiser.revision import Uncertain
 from redraft.denoiser.selection import Confidence, EntropyBound, LeftToRight, Margin, Random
 from redraft.denoiser.settings import Settings
@@ -30,6 +31,7 @@ __all__ = [
     "All",
     "Any",
     "Automaton",
+    "BestOf",
     "Bound",
     "Canvas",
     "Confidence",
@@ -42,6 +44,8 @@ __all__ = [
     "LeftToRight",
     "Margin",
     "Not",
+    "Particles",
+    "Population",
     "Prompt",
     "Random",
     "RedraftError",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import ClassVar
 
@@ -147,7 +147,7 @@ class Scaled(SoftGuide):
             object.__setattr__(self, "guide", self.guide.guide)
 
     def room(self) -> int | None:
-        return self.guide.room()
+        return self.guide.room() if self.scale else None
 
     def bind(self, scene: Scene) -> Bound:
         return _BoundScaled(self, scene, self.guide.bind(scene))
@@ -210,6 +210,16 @@ class _Wrapped(Bound):
     def bias(self, step: Step) -> Tensor | None:
         return self.inner.bias(step) if self.active(step) else None
 
+    def weigh(self, step: Step, draft: Tensor) -> Tensor | None:
+        return self.inner.weigh(step, draft) if self.active(step) else None
+
+    @property
+    def weighs(self) -> bool:
+        return self.inner.weighs
+
+    def push(self, step: Step) -> Tensor | None:
+        return self.inner.push(step) if self.active(step) else None
+
     def check(self, text: str, tokens: Sequence[int] | None = None) -> Verdict:
         return _renamed(self.guide, self.inner.check(text, tokens))
 
@@ -223,6 +233,16 @@ class _BoundScaled(_Wrapped):
         assert isinstance(self.guide, Scaled)
         bias = super().bias(step)
         return None if bias is None else self.guide.scale * bias
+
+    def weigh(self, step: Step, draft: Tensor) -> Tensor | None:
+        assert isinstance(self.guide, Scaled)
+        weight = super().weigh(step, draft)
+        return None if weight is None else self.guide.scale * weight
+
+    def push(self, step: Step) -> Tensor | None:
+        assert isinstance(self.guide, Scaled)
+        push = super().push(step)
+        return None if push is None else self.guide.scale * push
 
 
 class _BoundDuring(_Wrapped):
@@ -251,8 +271,7 @@ def _negate(guide: Not, verdict: Verdict) -> Verdict:
 
 
 def _renamed(guide: object, verdict: Verdict) -> Verdict:
-    assert isinstance(guide, SoftGuide)
-    return guide.verdict(verdict.status, verdict.score, verdict.spans, verdict.note)
+    return replace(verdict, guide=str(guide))  # the inner guide's strength stays
 
 
 def _wrapped(guide: HardGuide) -> str:

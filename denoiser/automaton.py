@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from redraft.denoiser.errors import StateBudgetError
-from redraft.denoiser.refinement import canonical, product
+from redraft.denoiser.refinement import canonical, distance, first_seen, product
 
 State = TypeVar("State", bound=Hashable)
 IntArray = NDArray[np.int32]
@@ -81,11 +81,21 @@ class Automaton:
 
     def minimise(self) -> Automaton:
         """The canonical minimal automaton: equal languages give equal arrays."""
-        return (
-            self
-            if self.__dict__.get("_minimal")
-            else _minimal(self.classes, self.delta, self.start, self.accept)
-        )
+        return self if self.is_minimal else self._least
+
+    @cached_property
+    def _least(self) -> Automaton:
+        return _minimal(self.classes, self.delta, self.start, self.accept)
+
+    @property
+    def is_minimal(self) -> bool:
+        """Whether this is known to be the canonical minimal automaton of its language."""
+        return bool(self.__dict__.get("_minimal"))
+
+    def marked_minimal(self) -> Automaton:
+        """This automaton, which the caller knows to be minimal and canonical."""
+        self.__dict__["_minimal"] = True
+        return self
 
     @cached_property
     def key(self) -> str:
@@ -109,7 +119,8 @@ class Automaton:
         return self._combine(other, (False, True, True, False), "^")
 
     def __invert__(self) -> Automaton:
-        return _minimal(self.classes, self.delta, self.start, ~self.accept)
+        least = self.minimise()  # its states and classes are numbered alike whatever is accepted
+        return Automaton(least.classes, least.delta, least.start, ~least.accept).marked_minimal()
 
     def _combine(self, other: Automaton, truth: tuple[bool, bool, bool, bool], name: str) -> Automaton:
         if not isinstance(other, Automaton):
@@ -141,21 +152,43 @@ class Automaton:
 
     def shortest(self) -> int | None:
         """Length of the shortest accepted word, in symbols; None if the language is empty."""
-        frontier = np.array([self.start])
-        seen = np.zeros(self.states, dtype=bool)
-        for length in range(self.states + 1):
-            if self.accept[frontier].any():
-                return length
-            seen[frontier] = True
-            following = np.unique(self.delta[frontier][:, self._used])
-            frontier = following[~seen[following]]
-            if not len(frontier):
-                break
-        return None
+        least = self.minimise()  # every class of it is used, every state reached
+        steps = least.depths[least.accept]
+        return int(steps.min()) if len(steps) else None
 
     @cached_property
-    def _used(self) -> NDArray[np.intp]:
-        return np.unique(self.classes).astype(np.intp)
+    def depths(self) -> NDArray[np.int64]:
+        """Fewest classes read from the start to each state [Q]; -1 where there is no way."""
+        depth = np.full(self.states, -1, dtype=np.int64)
+        number = np.full(self.states, -1, dtype=np.int32)
+        frontier, step = np.array([self.start]), 0
+        while len(frontier):
+            number[frontier] = 0
+            depth[frontier] = step
+            frontier, step = first_seen(self.delta[frontier].ravel(), number), step + 1
+        return depth
+
+    @cached_property
+    def remaining(self) -> NDArray[np.int64]:
+        """Fewest classes read from each state to an accepting one [Q]; -1 where there is no way."""
+        return distance(self.delta, self.accept)
+
+    def within(self, length: int) -> Automaton:
+        """The words of at most `length` symbols, and others: states that no such word passes are dead.
+
+        Cuts states that a canvas of `length` tokens can never use; the words it keeps are right up to `length`.
+        """
+        least = self.minimise()
+        far = (least.remaining < 0) | (least.depths + least.remaining > length)
+        if far.sum() <= 1:  # the dead end, if there is one
+            return least
+        if far[least.start]:
+            return Automaton.none(self.symbols)
+        dead = int(np.flatnonzero(far)[0])
+        delta = np.where(far[least.delta], dead, least.delta).astype(np.int32)
+        delta[dead] = dead
+        accept = least.accept & ~far
+        return _minimal(least.classes, delta, least.start, accept)
 
     @staticmethod
     def all(alphabet: int = 256) -> Automaton:
@@ -238,7 +271,10 @@ def byte_classes(*groups: Iterable[int], alphabet: int = 256) -> IntArray:
     return label.astype(np.int32)
 
 
+def of_distinct(classes: IntArray, delta: IntArray, start: int, accept: BoolArray) -> Automaton:
+    """The canonical automaton of states that the caller knows to be pairwise different where they can be reached."""
+    return Automaton(*canonical(classes, delta, start, accept, distinct=True)).marked_minimal()
+
+
 def _minimal(classes: IntArray, delta: IntArray, start: int, accept: BoolArray) -> Automaton:
-    result = Automaton(*canonical(classes, delta, start, accept))
-    result.__dict__["_minimal"] = True
-    return result
+    return Automaton(*canonical(classes, delta, start, accept)).marked_minimal()

@@ -66,3 +66,7 @@ class Canvas:
             open=self.open | where,
             confidence=torch.where(where, 0.0, self.confidence),
         )
+
+    def take(self, rows: Tensor) -> Canvas:
+        """The canvas whose row b is this one's row `rows[b]` (int64 [B])."""
+        return Canvas(self.tokens[rows], self.open[rows], self.pinned[rows], self.confidence[rows])

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
+from numpy.typing import NDArray
 
-from redraft.denoiser.automaton import Automaton
+from redraft.denoiser.automaton import Automaton, of_distinct
 
 
 def with_eos(a: Automaton, eos_id: int, pad_id: int | None = None) -> Automaton:
@@ -28,7 +29,7 @@ def with_eos(a: Automaton, eos_id: int, pad_id: int | None = None) -> Automaton:
     delta[text, classes[pad]] = text
     accept = np.zeros(a.states + 2, dtype=bool)
     accept[text] = True
-    return Automaton(classes, delta, a.start, accept).minimise()
+    return _canonical(a, {eos_id, pad}, dead, classes, delta, accept)
 
 
 def fixed(a: Automaton, special: Iterable[int] = ()) -> Automaton:
@@ -45,7 +46,28 @@ def fixed(a: Automaton, special: Iterable[int] = ()) -> Automaton:
     classes[ids] = a.delta.shape[1]
     delta = np.full((a.states + 1, a.delta.shape[1] + 1), dead, dtype=np.int32)
     delta[:dead, :-1] = a.delta
-    return Automaton(classes, delta, a.start, np.append(a.accept, False)).minimise()
+    return _canonical(a, set(ids), dead, classes, delta, np.append(a.accept, False))
+
+
+def _canonical(
+    a: Automaton,
+    special: set[int],
+    dead: int,
+    classes: NDArray[np.int32],
+    delta: NDArray[np.int32],
+    accept: NDArray[np.bool_],
+) -> Automaton:
+    """Where `a` is minimal and never reads the special tokens, its states stay different and none need be merged."""
+    sink = dead_end(a)
+    if not a.is_minimal or sink is None or any((a.delta[:, a.classes[k]] != sink).any() for k in special):
+        return Automaton(classes, delta, a.start, accept).minimise()
+    return of_distinct(classes, np.where(delta == sink, dead, delta).astype(np.int32), a.start, accept)
+
+
+def dead_end(a: Automaton) -> int | None:
+    """A state of `a` that leads nowhere but to itself and is not accepted, if there is one."""
+    own = (a.delta == np.arange(a.states)[:, None]).all(1) & ~a.accept
+    return int(own.argmax()) if own.any() else None
 
 
 def _inside(a: Automaton, ids: Iterable[int]) -> None:

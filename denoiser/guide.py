@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from torch import Tensor
 
 from redraft.denoiser.automaton import Automaton
+from redraft.denoiser.checked import Checked
 from redraft.denoiser.errors import InvalidGuideError
 from redraft.denoiser.step import Scene, Step
 
@@ -43,17 +44,20 @@ class Verdict:
     note: str = ""
 
 
-class Guide(ABC):
+class Guide(Checked, ABC):
     """A description of what is wanted: a frozen dataclass, hashable, with plain values in its fields.
 
     `name` is what recipes call it. `bind(scene)` raises every error that can be known early; `check(text)`
     judges a decoded text without the guide's own automaton or bias, so that it can catch them out.
+    Field values of other types than their annotations are refused when a guide is made (see `Checked`).
     """
 
     name: ClassVar[str]
     strength: ClassVar[Strength]
     variadic: ClassVar[str | None] = None
     """The field that the constructor takes as positional arguments, if any."""
+    portable: ClassVar[bool] = True
+    """Whether a recipe can hold it; False where a field is a Python function or object."""
 
     @abstractmethod
     def bind(self, scene: Scene) -> Bound:
@@ -173,6 +177,22 @@ class Bound:
 
         `draft` [B, L] is a joint draft of the whole canvas, `confidence` [B, L] its posterior marginals.
         """
+        return None
+
+    def weigh(self, step: Step, draft: Tensor) -> Tensor | None:
+        """Finite log-weights [B] in nats of whole drafts [B, L], for particles; None: nothing to say.
+
+        The run then aims at p(x) exp(weigh(x)), p the run without it; see `redraft.denoiser.particles`.
+        """
+        return None
+
+    @property
+    def weighs(self) -> bool:
+        """Whether `weigh` says anything, so that the run needs particles."""
+        return type(self).weigh is not Bound.weigh
+
+    def push(self, step: Step) -> Tensor | None:
+        """[B]: the strength that `bias(step)`, called just before, used, for the trace; None: nothing to tell."""
         return None
 
     def revise(self, step: Step) -> Tensor | None:

@@ -10,7 +10,9 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from redraft.denoiser.automaton import Automaton
+from redraft.denoiser.automaton import Automaton, of_distinct
+from redraft.denoiser.cache import cached
+from redraft.denoiser.ending import dead_end
 
 IntArray = NDArray[np.int64]
 
@@ -31,6 +33,8 @@ class TokenTrie:
         offset = np.cumsum(length) - length
         data = np.frombuffer(self._text, dtype=np.uint8)
         self._length = length
+        #: The bytes that are tokens by themselves, in ascending order.
+        self.single: IntArray = np.unique(data[offset[length == 1]]).astype(np.int64)
         self.levels: list[tuple[IntArray, NDArray[np.uint8]]] = []
         self.ends: list[tuple[IntArray, IntArray]] = []
         token = np.flatnonzero(length > 0)
@@ -112,8 +116,22 @@ class _FunctionStore:
         return known
 
 
-_LIFTED: OrderedDict[tuple[str, str, bytes], Automaton] = OrderedDict()
-_CACHED = 128
+_TRIES: OrderedDict[int, tuple[tuple[bytes | None, ...], TokenTrie]] = OrderedDict()
+_VOCABULARIES = 8
+
+
+def trie_of(token_bytes: Sequence[bytes | None] | TokenTrie) -> TokenTrie:
+    """The trie of a vocabulary; that of a tuple (as `Vocabulary.token_bytes` is) is made once and kept."""
+    if isinstance(token_bytes, TokenTrie):
+        return token_bytes
+    if not isinstance(token_bytes, tuple):
+        return TokenTrie(token_bytes)
+    found = _TRIES.get(id(token_bytes))
+    if found is None or found[0] is not token_bytes:
+        found = _TRIES[id(token_bytes)] = (token_bytes, TokenTrie(token_bytes))
+        if len(_TRIES) > _VOCABULARIES:
+            _TRIES.popitem(last=False)
+    return found[1]
 
 
 def lift(
@@ -123,29 +141,31 @@ def lift(
 
     The text is the tokens' bytes joined, without `prefix` where they begin with it (a vocabulary whose
     tokenizer puts a space before every text takes it off again). So lift(~L) = ~lift(L), on real tokens.
-    Tokens that are None (special) or b"" are never used. Give a `TokenTrie` to share the vocabulary's work
-    between languages; results are cached by (language, vocabulary, prefix). Raises ValueError when the
-    alphabet of `language` is not bytes.
+    Tokens that are None (special) or b"" are never used. Give a `TokenTrie`, or a vocabulary's own tuple, to share
+    the vocabulary's work between languages; results are cached by (language, vocabulary, prefix). Raises ValueError
+    when the alphabet of `language` is not bytes.
     """
     if language.symbols != 256:
         raise ValueError(f"lift takes a language of bytes; this one is over {language.symbols} symbols")
-    trie = token_bytes if isinstance(token_bytes, TokenTrie) else TokenTrie(token_bytes)
-    name = (language.key, trie.key, prefix)
-    if (found := _LIFTED.get(name)) is not None:
-        _LIFTED.move_to_end(name)
-        return found
-    least = behind(prefix, language).minimise()
+    trie = trie_of(token_bytes)
+    return cached(
+        "lift", (language.key, trie.key, prefix), lambda: _lifted(behind(prefix, language).minimise(), trie)
+    )
+
+
+def _lifted(least: Automaton, trie: TokenTrie) -> Automaton:
     effect, functions = trie.functions(least)
-    dead = least.states
-    used, classes = np.unique(effect, return_inverse=True)
-    delta = np.full((dead + 1, len(used)), dead, dtype=np.int32)
-    delta[:dead, used >= 0] = functions[used[used >= 0]].T
-    accept = np.append(least.accept, False)
-    lifted = Automaton(classes.reshape(-1).astype(np.int32), delta, least.start, accept).minimise()
-    _LIFTED[name] = lifted
-    if len(_LIFTED) > _CACHED:
-        _LIFTED.popitem(last=False)
-    return lifted
+    sink = dead_end(least)
+    dead = least.states if sink is None else sink
+    # Row k of `functions` is the effect of class k; the last class is that of tokens that are no text.
+    classes = np.where(effect < 0, len(functions), effect).astype(np.int32)
+    delta = np.full((max(dead + 1, least.states), len(functions) + 1), dead, dtype=np.int32)
+    delta[: least.states, :-1] = functions.T
+    accept = np.append(least.accept, False)[: len(delta)]
+    parts = (classes, delta, least.start, accept)
+    # With a token for every class of bytes no two states are alike to tokens that were different to bytes.
+    single = np.unique(least.classes[trie.single])
+    return of_distinct(*parts) if len(single) == least.delta.shape[1] else Automaton(*parts).minimise()
 
 
 def behind(prefix: bytes, language: Automaton) -> Automaton:

@@ -55,10 +55,18 @@ def load(
 
 
 def _fetched(name: str, **options: Any) -> Denoiser:
+    from redraft.denoiser.discovery import adapter_for, adapters
     from redraft.denoiser.models.families import recognise
     from redraft.denoiser.models.pretrained import read_config
 
-    family = recognise(name, read_config(name))
+    config = read_config(name)
+    plugin = adapter_for(name, config) if adapters().entries else None
+    if plugin is not None:  # another distribution's adapter is asked before Redraft's own
+        given = {key: value for key, value in options.items() if value is not None}
+        served: Denoiser = plugin.value.from_pretrained(name, **given)
+        served.adapter, served.why = plugin.name, f"the adapter of {plugin.origin} serves it"
+        return served
+    family = recognise(name, config)
     if family.remote and not options["trust_remote_code"]:
         raise UnsupportedModelError(
             f"{name!r} is a {family.name} ({family.why}), which runs on code that comes with the checkpoint: "

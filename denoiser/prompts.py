@@ -30,6 +30,12 @@ class Prompts:
         chat: bool,
     ) -> Prompts:
         """Raises `InvalidGuideError` where the numbers of prompts and of samples do not agree."""
+        if not isinstance(prompt, str) and not (
+            isinstance(prompt, Sequence) and all(isinstance(text, str) for text in prompt)
+        ):
+            raise InvalidGuideError(
+                f"prompt is {prompt!r}: use text, or a list with one text for each sample"
+            )
         if samples is None:
             samples = 1 if isinstance(prompt, str) else len(prompt)
         if isinstance(samples, bool) or not isinstance(samples, int) or not 1 <= samples <= 1_000_000:
@@ -53,12 +59,12 @@ class Prompts:
         """The prompt that all texts have; "" where they differ."""
         return self.texts[0] if len(set(self.texts)) == 1 else ""
 
-    def ready(self, denoiser: Denoiser) -> Prompt:
-        """Encoded, a row each."""
+    def ready(self, denoiser: Denoiser, times: int = 1) -> Prompt:
+        """Encoded, `times` neighbouring rows for each text."""
         same = len(set(self.texts)) == 1
         more: dict[str, Any] = {"chat": True} if self.chat else {}
-        given: Any = self.texts[0] if same else self.texts
-        return denoiser.prepare(given, len(self.texts), self.condition, **more)
+        given: Any = self.texts[0] if same else [text for text in self.texts for _ in range(times)]
+        return denoiser.prepare(given, len(self.texts) * times, self.condition, **more)
 
     def room(self, denoiser: Denoiser) -> int:
         """The longest canvas that fits behind every one of them, in tokens.

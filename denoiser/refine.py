@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -29,7 +29,8 @@ class Refinement:
 
     canvas: after it; draft [B, L]: the whole text as it would be if all were accepted now; committed,
     reopened [B, L] bool; pressure [B]: -log Z in nats, how much the hard guides fight the denoiser;
-    denoiser_ms, guidance_ms: where the time went.
+    denoiser_ms, guidance_ms: where the time went; beliefs: the posterior that the draft is from; pushes [B]:
+    the strength each guide that tells it used, by the guide's text.
     """
 
     step: Step
@@ -40,6 +41,8 @@ class Refinement:
     pressure: Tensor
     denoiser_ms: float
     guidance_ms: float
+    beliefs: Posterior
+    pushes: Mapping[str, Tensor]
 
 
 def refine(
@@ -50,8 +53,10 @@ def refine(
     prompt: Prompt,
     settings: Settings,
     random: Randomness,
-) -> Iterator[Refinement]:
+) -> Generator[Refinement, Canvas | None, None]:
     """Refine a canvas until nothing is open, one `Refinement` a step; stop early by leaving the loop.
+
+    The one who drains it may send back a canvas to go on with, rows of the step's own rearranged.
 
     The draft of every step is a word of the language that agrees with all that is committed, so whatever
     subset is committed the rest of it still completes the canvas: the final canvas is in the language.
@@ -61,7 +66,7 @@ def refine(
         begin = time.perf_counter()
         logits = denoiser(canvas, prompt)
         thought = time.perf_counter()
-        step = Step(index, settings.steps, canvas, logits, prompt, denoiser, random)
+        step = Step(index, settings.steps, canvas, logits, prompt, denoiser, random, settings.temperature)
         weights = distributions(step, steering.bias(step), settings, steering.language)
         beliefs = posterior(steering.language, weights, canvas.tokens, canvas.open)
         uniform = random.uniform(length, 4)
@@ -77,7 +82,7 @@ def refine(
         reopened = _reopened(step, after, steering, settings, uniform[..., 3])
         after = after.reopen(reopened, denoiser.noise.fill)
         done = time.perf_counter()
-        yield Refinement(
+        sent = yield Refinement(
             step=step,
             canvas=after,
             draft=draft,
@@ -86,8 +91,10 @@ def refine(
             pressure=_pressure(beliefs, draft, settings.temperature),
             denoiser_ms=1e3 * (thought - begin),
             guidance_ms=1e3 * (done - thought),
+            beliefs=beliefs,
+            pushes=steering.pushes(step),
         )
-        canvas = after
+        canvas = after if sent is None else sent
         if not bool(canvas.open.any()):
             return
 

@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from redraft.denoiser.automaton import STATE_BUDGET, Automaton
+from redraft.denoiser.cache import cached
 from redraft.denoiser.errors import InvalidGuideError, StateBudgetError
 from redraft.denoiser.pattern import check_pattern
 from redraft.denoiser.regex_worker import EOS, Table, compile_table
@@ -29,7 +30,7 @@ def compile_regex(pattern: str) -> Automaton:
     # search from every later byte, which takes `.{10,80}` beyond 2^70 states.
     wrapped = f"x(?:x(?:{flags}{body}{end})|)\\z|"
     try:
-        return _automaton(compile_table(wrapped), pattern)
+        return cached("regex", (wrapped,), lambda: _automaton(compile_table(wrapped), pattern))
     except TimeoutError:
         raise StateBudgetError(
             f"regex {pattern[:80]!r} needs too many states: a counted part that may begin anywhere, as in "

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeVar, cast
 
+from redraft.denoiser.checked import Checked
 from redraft.denoiser.errors import InvalidGuideError
+from redraft.denoiser.particles import Particles
 from redraft.denoiser.revision import REVISIONS, Revision
 from redraft.denoiser.selection import SELECTIONS, Random, Selection
 
@@ -14,11 +16,12 @@ Policy = TypeVar("Policy")
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(Checked):
     """Steps, order and sampling of a run; a denoiser brings its own defaults.
 
     steps >= 1: most forward passes a text may take; temperature >= 0 (0: greedy, the most probable joint
-    draft); top_k >= 1 and top_p, min_p in (0, 1]: truncation of each position's distribution, None: off.
+    draft); top_k >= 1 and top_p, min_p in (0, 1]: truncation of each position's distribution, None: off;
+    particles: so many drafts of each text race each other, None: one.
     """
 
     steps: int = 24
@@ -28,6 +31,7 @@ class Settings:
     top_p: float | None = None
     min_p: float | None = None
     revision: Revision | None = None
+    particles: Particles | None = None
 
     def __post_init__(self) -> None:
         _whole("steps", self.steps, 1)
@@ -48,6 +52,13 @@ class Settings:
                 f"revision is {self.revision!r}: use a Revision such as Uncertain(), or None"
             )
 
+        if self.particles is not None and not isinstance(self.particles, Particles):
+            raise InvalidGuideError(f"particles is {self.particles!r}: use Particles(8), or None")
+        if self.particles is not None and self.particles.count > 1 and self.temperature == 0:
+            raise InvalidGuideError(
+                "at temperature 0 all particles are the same: use a temperature from 0.01"
+            )
+
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Settings:
         """Settings from plain values, as a model's folder or a recipe holds them.
@@ -64,6 +75,11 @@ class Settings:
             values["selection"] = _policy("selection", values["selection"], SELECTIONS)
         if values.get("revision") is not None:
             values["revision"] = _policy("revision", values["revision"], REVISIONS)
+        if isinstance(values.get("particles"), Mapping):
+            try:
+                values["particles"] = Particles(**values["particles"])
+            except TypeError as error:
+                raise InvalidGuideError(f"particles: {error}") from error
         return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:
@@ -72,6 +88,8 @@ class Settings:
         for name in ("selection", "revision"):
             if plain[name] is not None:
                 plain[name] = {"name": plain[name].name} | asdict(plain[name])
+        if self.particles is not None:
+            plain["particles"] = asdict(self.particles)
         return {name: value for name, value in plain.items() if value is not None}
 
     def override(self, **changes: Any) -> Settings:

@@ -7,7 +7,7 @@ import itertools
 import re
 import time
 from collections.abc import Callable, Sequence
-from functools import lru_cache, reduce
+from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from redraft.denoiser.automaton import STATE_BUDGET, Automaton
+from redraft.denoiser.cache import cached
 from redraft.denoiser.ending import with_eos
 from redraft.denoiser.errors import (
     GuideError,
@@ -31,6 +32,9 @@ from redraft.denoiser.step import Scene, Step
 from redraft.denoiser.vocabulary import Vocabulary
 
 T = TypeVar("T")
+
+#: Guides of which every set is tried when the smallest that conflicts is looked for; larger ones by elimination.
+_TOGETHER = 3
 
 
 class Steering:
@@ -59,6 +63,31 @@ class Steering:
                 _check_bias(bound.guide, bias, step.logits)
                 total = bias if total is None else total + bias
         return total
+
+    def weigh(self, step: Step, draft: Tensor) -> Tensor | None:
+        """float64 [B]: the guides' summed log-weights of whole drafts, in nats, or None."""
+        total: Tensor | None = None
+        for bound in self.bound:
+            weight = self._hook(bound, step, lambda b=bound: b.weigh(step, draft), draft)  # type: ignore[misc]
+            if weight is not None:
+                _check_weight(bound.guide, weight, len(draft))
+                total = weight.double() if total is None else total + weight.double()
+        return total
+
+    @property
+    def weighing(self) -> list[Guide]:
+        """The guides that weigh whole drafts, and so need particles."""
+        return [bound.guide for bound in self.bound if bound.weighs]
+
+    @property
+    def restricts(self) -> bool:
+        """Whether some guide has a language."""
+        return any(bound.language() is not None for bound in self.bound)
+
+    def pushes(self, step: Step) -> dict[str, Tensor]:
+        """The strength [B] that each guide with a tale to tell used in `bias(step)`, by the guide's text."""
+        told = ((str(bound.guide), bound.push(step)) for bound in self.bound)
+        return {name: push for name, push in told if push is not None}
 
     def anchors(self, step: Step, draft: Tensor, confidence: Tensor) -> Tensor | None:
         """bool [B, L]: drafted positions that some guide wants committed now, or None."""
@@ -145,8 +174,9 @@ class Steering:
 def joint_language(named: Sequence[tuple[str, Automaton]], scene: Scene) -> Automaton:
     """The language of canvases that all named languages allow; raises `UnsatisfiableError` where it is empty."""
     automata = [automaton for _, automaton in named]
+    keys = tuple(sorted({automaton.key for automaton in automata}))
     try:
-        return _joint(automata, named, scene)
+        return cached("joint", (scene.vocabulary.key, scene.length, keys), lambda: _joint(named, scene))
     except StateBudgetError as error:
         sizes = ", ".join(f"{name} {automaton.states:,}" for name, automaton in named)
         raise StateBudgetError(
@@ -156,11 +186,12 @@ def joint_language(named: Sequence[tuple[str, Automaton]], scene: Scene) -> Auto
         ) from error
 
 
-def _joint(automata: Sequence[Automaton], named: Sequence[tuple[str, Automaton]], scene: Scene) -> Automaton:
+def _joint(named: Sequence[tuple[str, Automaton]], scene: Scene) -> Automaton:
+    automata = [automaton for _, automaton in named]
     for base in writable(scene.vocabulary):
-        language = _on_canvas(_meet([base, *automata]), scene)
+        language = _on_canvas(_meet([base, *automata], scene.length - scene.ending), scene)
         if _fits(language, scene.length):
-            return language
+            return language.within(scene.length)
     conflict = _smallest_conflict(automata, scene)
     names = [named[k][0] for k in conflict]
     least = _meet([base, *(automata[k] for k in conflict)]).shortest()
@@ -199,17 +230,30 @@ def _on_canvas(text: Automaton, scene: Scene) -> Automaton:
     return with_eos(text, vocabulary.eos_id, vocabulary.pad_id)
 
 
-def _meet(automata: Sequence[Automaton]) -> Automaton:
-    ordered = sorted(automata, key=lambda a: a.states)
-    return reduce(lambda a, b: (a & b).minimise(), ordered)
+def _meet(automata: Sequence[Automaton], length: int | None = None) -> Automaton:
+    """The intersection, the smallest first; `length` cuts on the way what no text of so many tokens can use."""
+    first, *rest = sorted((a.minimise() for a in automata), key=lambda a: a.states)
+    for other in rest:
+        first = first & other
+        first = first if length is None else first.within(length)
+    return first
 
 
 def _fits(language: Automaton, length: int) -> bool:
     """Whether the language has a word of exactly `length` symbols."""
-    here = np.array([language.start])
+    least = language.minimise()
+    shortest = least.shortest()
+    if shortest is None or shortest > length:
+        return False
+    if least.accept[least.delta[least.accept]].any(1).all():
+        return True  # what is accepted can be gone on with, as padding does
+    here = np.zeros(least.states, dtype=bool)
+    here[least.start] = True
     for _ in range(length):
-        here = np.unique(language.delta[here])
-    return bool(language.accept[here].any())
+        following = np.zeros_like(here)
+        following[least.delta[here]] = True
+        here = following
+    return bool(least.accept[here].any())
 
 
 def _smallest_conflict(automata: Sequence[Automaton], scene: Scene) -> list[int]:
@@ -217,10 +261,11 @@ def _smallest_conflict(automata: Sequence[Automaton], scene: Scene) -> list[int]
     base = writable(scene.vocabulary)[-1]
 
     def impossible(subset: Sequence[int]) -> bool:
-        return not _fits(_on_canvas(_meet([base, *(automata[k] for k in subset)]), scene), scene.length)
+        met = _meet([base, *(automata[k] for k in subset)], scene.length - scene.ending)
+        return not _fits(_on_canvas(met, scene), scene.length)
 
     everything = range(len(automata))
-    for size in (1, 2):
+    for size in range(1, min(len(automata), _TOGETHER) + 1):
         for subset in itertools.combinations(everything, size):
             if impossible(subset):
                 return list(subset)
@@ -244,7 +289,7 @@ def _contradiction(names: Sequence[str], needed: int | None, length: int) -> str
 def _check_hooks(bound: Bound) -> None:
     if not isinstance(bound, Bound):
         raise InvalidGuideError(f"bind returned {bound!r}: return a redraft.denoiser.Bound")
-    for name in ("language", "bias", "anchors", "revise", "check"):
+    for name in ("language", "bias", "weigh", "push", "anchors", "revise", "check"):
         ours, theirs = inspect.signature(getattr(Bound, name)), inspect.signature(getattr(type(bound), name))
         if len(ours.parameters) != len(theirs.parameters):
             raise InvalidGuideError(
@@ -254,6 +299,13 @@ def _check_hooks(bound: Bound) -> None:
 
 def _described(value: object) -> str:
     return f"{value.dtype} {tuple(value.shape)}" if isinstance(value, Tensor) else repr(value)[:60]
+
+
+def _check_weight(guide: Guide, weight: Tensor, rows: int) -> None:
+    if not isinstance(weight, Tensor) or weight.shape != (rows,) or not weight.is_floating_point():
+        raise InvalidGuideError(f"{guide}: weigh returned {_described(weight)}, not float [{rows}]")
+    if not bool(weight.isfinite().all()):
+        raise InvalidGuideError(f"{guide}: a log-weight is not finite; use a language to forbid")
 
 
 def _check_bias(guide: Guide, bias: Tensor, logits: Tensor) -> None:

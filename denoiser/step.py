@@ -66,7 +66,7 @@ class Step:
     """One refinement step, before anything is committed.
 
     `index` counts up from 0; `progress` = index / steps in [0, 1); `logits` [B, L, V] float32 are the
-    denoiser's own, before temperature and guidance, -inf at tokens it never writes.
+    denoiser's own, before temperature and guidance, -inf at tokens it never writes. `temperature` is the run's.
     """
 
     index: int
@@ -76,6 +76,7 @@ class Step:
     prompt: Prompt
     denoiser: Denoiser
     random: Randomness
+    temperature: float = 1.0
 
     @property
     def progress(self) -> float:

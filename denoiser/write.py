@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from redraft.denoiser.base import Denoiser
 from redraft.denoiser.canvas import Canvas
+from redraft.denoiser.checked import check
 from redraft.denoiser.errors import InvalidGuideError, UnsatisfiableError
 from redraft.denoiser.guide import Guide
 from redraft.denoiser.prompts import Prompts
@@ -18,6 +19,7 @@ from redraft.denoiser.result import Commit, Result, Timing
 from redraft.denoiser.settings import Settings
 from redraft.denoiser.steering import Steering
 from redraft.denoiser.step import Scene
+from redraft.denoiser.swarm import Swarm, followed, row_seeds
 
 
 def write(
@@ -42,17 +44,22 @@ def write(
     prompt decides it.
     `length` is the canvas in tokens, the EOS token included; by default what the guides want, within the
     denoiser's limit. `settings` replaces the denoiser's own; `steps`, `selection`, `temperature`, `top_k`,
-    `top_p`, `min_p` and `revision` change single ones. `on_step` sees every `Refinement`.
+    `top_p`, `min_p`, `revision` and `particles` change single ones. `on_step` sees every `Refinement`.
     Raises `UnsatisfiableError`, `InvalidGuideError` or `UnwritableTextError` before any forward pass.
     """
-    guides = (guides,) if isinstance(guides, Guide) else tuple(guides)
-    for guide in guides:
-        if not isinstance(guide, Guide):
-            raise InvalidGuideError(f"{guide!r} is no guide: pass objects such as Keywords('storm')")
+    guides = _listed(guides)
     unknown = set(changes) - set(Settings.__dataclass_fields__)
     if unknown:
         raise TypeError(f"write() has no option {', '.join(sorted(unknown))}")
-    settings = (settings or denoiser.settings).override(**changes)
+    for what, value, hint in (
+        ("seed", seed, int | None),
+        ("condition", condition, Mapping[str, str] | None),
+        ("settings", settings, Settings | None),
+    ):
+        check(what, value, hint)
+    if on_step is not None and not callable(on_step):
+        raise InvalidGuideError(f"on_step is {on_step!r}: use a function of a Refinement")
+    settings = (denoiser.settings if settings is None else settings).override(**changes)
     if isinstance(batch_size, bool) or not isinstance(batch_size, int) or not 1 <= batch_size <= 4096:
         raise InvalidGuideError(f"batch_size is {batch_size!r}: use a whole number from 1 to 4096")
     prompts = Prompts.of(prompt, samples, condition, chat)
@@ -62,13 +69,28 @@ def write(
     limit = prompts.room(denoiser)
     results: list[Result] = []
     steering: Steering | None = None
-    for begin in range(0, samples, batch_size):
-        seeds = range(seed + begin, seed + min(begin + batch_size, samples))
-        if steering is None or steering.scene.batch != len(seeds):
-            steering = _bind(denoiser, guides, prompts.shared, len(seeds), length, limit, settings)
-        own = prompts.part(begin, begin + batch_size)
+    count = settings.particles.count if settings.particles else 1
+    texts = max(1, batch_size // count)  # `batch_size` counts rows, and every particle is one
+    for begin in range(0, samples, texts):
+        seeds = range(seed + begin, seed + min(begin + texts, samples))
+        if steering is None or steering.scene.batch != len(seeds) * count:
+            steering = _bind(denoiser, guides, prompts.shared, len(seeds) * count, length, limit, settings)
+            _weighable(steering, settings)
+        own = prompts.part(begin, begin + texts)
         results += _run(denoiser, steering, guides, own, seeds, settings, on_step)
     return results
+
+
+def _listed(guides: Guide | Sequence[Guide]) -> tuple[Guide, ...]:
+    if isinstance(guides, Guide):
+        return (guides,)
+    if isinstance(guides, (str, Mapping)) or not isinstance(guides, Iterable):
+        raise InvalidGuideError(f"guides is {guides!r}: pass a list of objects such as Keywords('storm')")
+    listed = tuple(guides)
+    for guide in listed:
+        if not isinstance(guide, Guide):
+            raise InvalidGuideError(f"{guide!r} is no guide: pass objects such as Keywords('storm')")
+    return listed
 
 
 def _bind(
@@ -116,12 +138,17 @@ def _run(
     begin = time.perf_counter()
     before = dict(steering.seconds)
     scene = steering.scene
-    ready = prompts.ready(denoiser)
     canvas = Canvas.blank(scene.batch, scene.length, denoiser.noise.fill, denoiser.device)
-    random = Randomness(seeds, denoiser.device)
+    count = settings.particles.count if settings.particles else 1
+    ready = prompts.ready(denoiser, count)
+    random = Randomness(row_seeds(seeds, count), denoiser.device)
+    swarm = Swarm(settings.particles, steering, seeds) if settings.particles else None
     history = _History(scene.batch)
-    for refinement in refine(denoiser, canvas, steering, prompt=ready, settings=settings, random=random):
+    run = refine(denoiser, canvas, steering, prompt=ready, settings=settings, random=random)
+    for refinement, parents in followed(run, swarm):
         history.add(refinement)
+        if parents is not None:
+            history.take(parents)
         if on_step is not None:
             on_step(refinement)
     timing = Timing(
@@ -131,7 +158,9 @@ def _run(
         guides_ms={name: 1e3 * (spent - before[name]) for name, spent in steering.seconds.items()},
     )
     results = []
-    for row, seed in enumerate(seeds):
+    populations = swarm.populations(_texts(denoiser, history.tokens)) if swarm else [None] * len(seeds)
+    for number, (seed, population) in enumerate(zip(seeds, populations, strict=True)):
+        row = number * count + (population.chosen if population else 0)
         tokens = history.tokens[row]
         trace, pressure = tuple(history.commits[row]), tuple(history.pressures[row])
         text = denoiser.vocabulary.decode(tokens)
@@ -139,7 +168,7 @@ def _run(
             Result(
                 text=text,
                 seed=seed,
-                prompt=prompts.texts[row],
+                prompt=prompts.texts[number],
                 condition=dict(prompts.condition),
                 chat=prompts.chat,
                 length=scene.length,
@@ -147,14 +176,28 @@ def _run(
                 settings=settings,
                 verdicts=tuple(steering.check(text, tokens)),
                 steps=len(trace),
-                forward_passes=len(trace),
+                forward_passes=len(trace) * count,
                 pressure=pressure,
                 timing=timing,
                 tokens=tuple(tokens),
                 trace=trace,
+                pushes={name: tuple(values) for name, values in history.pushes[row].items()},
+                particles=population,
             )
         )
     return results
+
+
+def _weighable(steering: Steering, settings: Settings) -> None:
+    if steering.weighing and settings.particles is None:
+        raise InvalidGuideError(
+            f"{steering.weighing[0]} weighs whole drafts, which one draft alone cannot answer: "
+            "add particles=Particles(8), or BestOf(8)"
+        )
+
+
+def _texts(denoiser: Denoiser, rows: Sequence[Sequence[int]]) -> list[str]:
+    return [denoiser.vocabulary.decode(tokens) for tokens in rows]
 
 
 class _History:
@@ -165,6 +208,14 @@ class _History:
         self.tokens: list[list[int]] = []
         self.commits: list[list[Commit]] = [[] for _ in range(batch)]
         self.pressures: list[list[float]] = [[] for _ in range(batch)]
+        self.pushes: list[dict[str, list[float]]] = [{} for _ in range(batch)]
+
+    def take(self, parents: Sequence[int]) -> None:
+        """Row b goes on from row parents[b], with all that happened to it."""
+        self.tokens = [self.tokens[p] for p in parents]
+        self.commits = [list(self.commits[p]) for p in parents]
+        self.pressures = [list(self.pressures[p]) for p in parents]
+        self.pushes = [{n: list(v) for n, v in self.pushes[p].items()} for p in parents]
 
     def add(self, r: Refinement) -> None:
         self.denoiser_ms += r.denoiser_ms
@@ -172,8 +223,13 @@ class _History:
         self.tokens = r.canvas.tokens.tolist()
         draft, committed, reopened = r.draft.tolist(), r.committed.tolist(), r.reopened.tolist()
         pressure, working = r.pressure.tolist(), r.step.canvas.open.any(-1).tolist()
+        pushes = {name: push.tolist() for name, push in r.pushes.items()}
         for row in (row for row, busy in enumerate(working) if busy):
             where = [i for i, yes in enumerate(committed[row]) if yes]
             again = tuple(i for i, yes in enumerate(reopened[row]) if yes)
             self.commits[row].append(Commit(tuple(where), tuple(draft[row][i] for i in where), again))
             self.pressures[row].append(pressure[row])
+            before = len(self.commits[row]) - 1
+            for name in self.pushes[row].keys() | pushes.keys():  # a guide that rests pushes 0
+                told = self.pushes[row].setdefault(name, [0.0] * before)
+                told.append(pushes[name][row] if name in pushes else 0.0)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from redraft.denoiser import Automaton, Bound, HardGuide, InvalidGuideError, Scene, Span, Step, Verdict
+from redraft.denoiser.cache import cached
 from redraft.denoiser.errors import UnwritableTextError
 from redraft.denoiser.lift import lift
 from redraft.guidance.counts import shorten
@@ -181,8 +182,14 @@ def _spelled(guide: Keywords, scene: Scene) -> Automaton:
 
 def _enough(each: Sequence[Automaton], needed: int) -> Automaton:
     """Words of at least `needed` of the languages."""
+    if len(each) == 1:
+        return each[0]
+    return cached("enough", (tuple(a.key for a in each), needed), lambda: _join(each, needed))
+
+
+def _join(each: Sequence[Automaton], needed: int) -> Automaton:
     if needed == len(each):
-        return reduce(lambda a, b: (a & b).minimise(), each)
+        return reduce(lambda a, b: a & b, each)
     if needed == 1:
-        return reduce(lambda a, b: (a | b).minimise(), each)
+        return reduce(lambda a, b: a | b, each)
     return _at_least(each, needed)

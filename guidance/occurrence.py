@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable
-from functools import lru_cache
 
 import numpy as np
 
 from redraft.denoiser import Automaton, InvalidGuideError, Span
+from redraft.denoiser.cache import cached
 
 WORD_BYTES = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")
 
@@ -54,7 +54,6 @@ def find(text: str, wanted: str, *, whole: bool = True, exact_case: bool = False
     return spans
 
 
-@lru_cache(maxsize=256)
 def occurs(
     phrases: tuple[str, ...], whole: bool = True, exact_case: bool = False, *, sure: bool = False
 ) -> Automaton:
@@ -64,16 +63,22 @@ def occurs(
     word, so that the language is a superset; where `sure`, none does, and it is a subset. Without `whole`
     both are exact. An Aho-Corasick automaton whose failure links only go to where a word may begin.
     """
+    name = (phrases, whole, exact_case, sure)
+    return cached("occurs", name, lambda: _occurs(*name))
+
+
+def _occurs(phrases: tuple[str, ...], whole: bool, exact_case: bool, sure: bool) -> Automaton:
     bounds = [byte not in WORD_BYTES and not (sure and byte > 0x7F) for byte in range(256)]
     children, ends_word, ends_free = _trie(phrases, whole, exact_case)
     free, bounded = 0, 1  # the roots: inside a word, and where a word may begin
     nodes, match = len(children), len(children)
     symbols = sorted({byte for node in children for byte in node} | {ord("a"), ord(" ")})
+    column = {byte: k for k, byte in enumerate(symbols)}
     table = np.zeros(
         256, dtype=np.int64
     )  # symbol classes: each byte that occurs, others inside a word, others that bound one
     for byte in range(256):
-        table[byte] = symbols.index(byte) if byte in symbols else len(symbols) + bounds[byte]
+        table[byte] = column[byte] if byte in column else len(symbols) + bounds[byte]
     width = len(symbols) + 2
     boundary = np.array([bounds[byte] for byte in symbols] + [False, True])
     delta = np.zeros((nodes + 1, width), dtype=np.int64)
@@ -85,11 +90,11 @@ def occurs(
     queue: deque[tuple[int, int]] = deque()  # node, the node its failure link goes to
     for root in (free, bounded):
         for byte, child in children[root].items():
-            symbol = symbols.index(byte)
+            symbol = column[byte]
             queue.append((child, int(delta[root, symbol])))
     for root in (free, bounded):
         for byte, child in children[root].items():
-            delta[root, symbols.index(byte)] = child
+            delta[root, column[byte]] = child
     seen = set()
     while queue:
         node, back = queue.popleft()
@@ -100,7 +105,7 @@ def occurs(
         done[node] |= done[back]
         delta[node] = delta[back]
         for byte, child in children[node].items():
-            symbol = symbols.index(byte)
+            symbol = column[byte]
             queue.append((child, int(delta[back, symbol])))
             delta[node, symbol] = child
     delta[:nodes][done[:nodes]] = match
@@ -121,12 +126,14 @@ def _trie(
     children: list[dict[int, int]] = [{}, {}]
     ends_word: set[int] = set()
     ends_free: set[int] = set()
+    grow = _grow_shared if not exact_case and _cases_agree(phrases) else _grow
     for text in phrases:
         bounded = whole and is_word(text[0])
-        for node in _grow(children, 1, text, exact_case):
+        for node in grow(children, 1, text, exact_case):
             (ends_word if whole and is_word(text[-1]) else ends_free).add(node)
         if not bounded:
-            children[0] |= {byte: children[1][byte] for form in cases(text[0]) for byte in form.encode()[:1]}
+            forms = (text[0],) if exact_case else cases(text[0])
+            children[0] |= {byte: children[1][byte] for form in forms for byte in form.encode()[:1]}
     return children, ends_word, ends_free
 
 
@@ -145,3 +152,37 @@ def _grow(children: list[dict[int, int]], root: int, text: str, exact_case: bool
                 reached.append(at)
         here = reached
     return here
+
+
+def _cases_agree(phrases: Iterable[str]) -> bool:
+    """Whether each character's forms have the same forms and lengths, so that the cases of a phrase may share nodes."""
+    return all(
+        set(cases(form)) == set(cases(char)) and len(form.encode()) == len(char.encode())
+        for char in set("".join(phrases))
+        for form in cases(char)
+    )
+
+
+def _grow_shared(children: list[dict[int, int]], root: int, text: str, exact_case: bool) -> list[int]:
+    """One node behind each character, whichever its case: a phrase of n letters takes n nodes and not 2^n."""
+    here = root
+    for char in text:
+        following = None
+        for form in cases(char):
+            at = here
+            *lead, last = form.encode()
+            for byte in lead:
+                if byte not in children[at]:
+                    children[at][byte] = len(children)
+                    children.append({})
+                at = children[at][byte]
+            if last in children[at]:
+                following = children[at][last]
+            elif following is None:
+                following = children[at][last] = len(children)
+                children.append({})
+            else:
+                children[at][last] = following
+        assert following is not None
+        here = following
+    return [here]

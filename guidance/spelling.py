@@ -95,15 +95,22 @@ def token_words(vocabulary: Vocabulary) -> tuple[NDArray[np.bool_], NDArray[np.b
     """Three bool arrays [V]: a word character before the token's first white space, one after its last, and
     whether it holds white space. Without white space the first two look at the whole token; a part of a
     character counts as a word character."""
-    head = np.ones(len(vocabulary), dtype=bool)
-    tail = np.ones(len(vocabulary), dtype=bool)
-    space = np.zeros(len(vocabulary), dtype=bool)
-    for token, raw in enumerate(vocabulary.token_bytes):
-        pieces = re.split(r"\s+", (raw or b"\xff").decode(errors="replace"))
-        ends = (pieces[0], pieces[-1])
-        head[token], tail[token] = (any(is_word(c) or c == "\ufffd" for c in piece) for piece in ends)
-        space[token] = len(pieces) > 1
+    flags = [_edges(raw) for raw in vocabulary.token_bytes]
+    head, tail, space = np.array(flags, dtype=bool).reshape(-1, 3).T
     return head, tail, space
+
+
+def _edges(raw: bytes | None) -> tuple[bool, bool, bool]:
+    if not raw:
+        return True, True, False
+    text = raw.decode(errors="replace")
+    if text.isalnum():  # most tokens are a word, or a space and a word
+        return True, True, False
+    if text[0] == " " and text[1:].isalnum():
+        return False, True, True
+    pieces = re.split(r"\s+", text)
+    first, last = (any(is_word(c) or c == "\ufffd" for c in piece) for piece in (pieces[0], pieces[-1]))
+    return first, last, len(pieces) > 1
 
 
 def _forms(phrase: str) -> list[str]:

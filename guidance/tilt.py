@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import difflib
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import torch
 from torch import Tensor
 
-from redraft.classifiers import shipped
+from redraft.classifiers import TokenScores, shipped
 from redraft.denoiser import Bound, InvalidGuideError, Scene, SoftGuide, Span, Step, Verdict, Vocabulary
+from redraft.guidance.push import Draft, smallest_push
 
 PUSH = 0.8
 """Nats: standard deviation of the bias over the tokens of ordinary text, at scale 1."""
@@ -29,18 +31,26 @@ class Tilt(SoftGuide):
     said, not how long. As in training, a word counts once: one that stands on the canvas (in any case) is
     rewarded no more, so the bias is [B, 1, V]. The check is a judge of words and word pairs, trained on
     other writers.
+
+    With `target` in (0, 1) the push is not 1 but, row by row and step by step, the smallest one with which the
+    classifier's probability of the expected draft reaches `target`: its log-odds of what stands on the canvas,
+    plus sum_i E[w(x_i)] over open positions under the tempered guided distribution. It is never negative, and at
+    most `push.MOST`; a scale multiplies the push that was found.
     """
 
+    target: float | None
+
     @abstractmethod
-    def target(self) -> tuple[str, str]:
+    def wanted(self) -> tuple[str, str]:
         """(name of the shipped classifier, label wanted of it)."""
 
     def bind(self, scene: Scene) -> Bound:
-        return _BoundTilt(self, scene)
+        name, label = self.wanted()
+        return BoundTilt(self, scene, shipped(name).tokens, label, self.target)
 
     def check(self, text: str) -> Verdict:
         """Satisfied where the judge gives the label at least 0.5; unknown where it knows no word."""
-        name, label = self.target()
+        name, label = self.wanted()
         judge = shipped(name).judge
         sign = 1.0 if label == judge.labels[1] else -1.0
         evidence = [e for e in judge.evidence(text) if e.nats]
@@ -58,21 +68,77 @@ class Tilt(SoftGuide):
         return self.verdict(held, score, spans, f"probability of {label}: {score:.2f}")
 
 
-class _BoundTilt(Bound):
-    def __init__(self, guide: Tilt, scene: Scene) -> None:
+class BoundTilt(Bound):
+    """A guide that tilts by the token scores of `label`: push 1, or what `target` takes."""
+
+    def __init__(
+        self, guide: SoftGuide, scene: Scene, scores: TokenScores, label: str, target: float | None
+    ) -> None:
         super().__init__(guide, scene)
-        self.vector = _vector(*guide.target(), scene.vocabulary).to(scene.device)
+        self.target = target
+        self.source = scores, label
+        self.vector = _vector(scores, label, scene.vocabulary).to(scene.device)
         self.words = _words(scene.vocabulary).to(scene.device)
         self.count = int(self.words.max()) + 1
         self.reward = self.vector > 0
+        self._used: tuple[Step, Tensor] | None = None
 
     def bias(self, step: Step) -> Tensor | None:
-        canvas = step.canvas
-        words = self.words[canvas.tokens]  # [B, L]
+        again = self._written(step)[:, self.words]  # [B, V]
+        bias = torch.where(again & self.reward, 0.0, self.vector)[:, None, :]
+        if self.target is None:
+            return bias
+        push = self._push(step, bias, again)
+        self._used = step, push
+        return push[:, None, None] * bias
+
+    def push(self, step: Step) -> Tensor | None:
+        if self._used is not None and self._used[0] is step:
+            return self._used[1]
+        return torch.ones(len(step.canvas.tokens), device=step.logits.device)
+
+    def _written(self, step: Step) -> Tensor:
+        """bool [B, words]: the words that stand on the canvas."""
+        words = self.words[step.canvas.tokens]  # [B, L]
         written = torch.zeros(len(words), self.count, dtype=torch.bool, device=words.device)
-        written = written.scatter_reduce(1, words, ~canvas.open, "amax")
-        again = written[:, self.words] & self.reward  # [B, V]
-        return torch.where(again, 0.0, self.vector)[:, None, :]
+        return written.scatter_reduce(1, words, ~step.canvas.open, "amax")
+
+    def _push(self, step: Step, bias: Tensor, again: Tensor) -> Tensor:
+        """[B]; a word that stands on the canvas already counts no more, as in training."""
+        assert self.target is not None
+        scores = self._scores
+        new = torch.where(again[:, scores.among], 0.0, scores.weights[scores.among])[:, None, :]
+        draft = Draft.of(step, scores.among)
+        goal = math.log(self.target) - math.log1p(-self.target)
+        return smallest_push(draft, bias[..., scores.among], new, self._scores.log_odds(step), goal)
+
+    @cached_property
+    def _scores(self) -> _Scores:
+        scores = _Scores(*self.source, self.scene)
+        scores.among = ((self.vector != 0) | (scores.weights != 0)).nonzero().squeeze(-1)
+        return scores
+
+
+class _Scores:
+    """A classifier's log-odds of the tokens on a canvas, as `TokenScores.logits` gives them for the text."""
+
+    among: Tensor
+
+    def __init__(self, tokens: TokenScores, label: str, scene: Scene) -> None:
+        pieces = scene.vocabulary.token_bytes
+        self.weights = torch.from_numpy(tokens.weights(scene.vocabulary, label)).to(scene.device)
+        self.offset = tokens.offset(label)
+        self.begins = torch.tensor([bool(raw and raw[:1].isalpha()) for raw in pieces], device=scene.device)
+        self.ends = torch.tensor([bool(raw and raw[-1:].isalpha()) for raw in pieces], device=scene.device)
+
+    def log_odds(self, step: Step) -> Tensor:
+        """[B] nats: offset + the weight of each different committed token that is no piece of a longer word."""
+        tokens, held = step.canvas.tokens, ~step.canvas.open
+        joined = (self.ends[tokens] & held)[:, :-1] & (self.begins[tokens] & held)[:, 1:]
+        inside = torch.nn.functional.pad(joined, (1, 0)) | torch.nn.functional.pad(joined, (0, 1))
+        seen = torch.zeros(len(tokens), len(self.weights), dtype=torch.bool, device=tokens.device)
+        seen = seen.scatter_reduce(1, tokens, held & ~inside, "amax")
+        return seen.to(self.weights.dtype) @ self.weights + self.offset
 
 
 @lru_cache(maxsize=8)
@@ -85,9 +151,8 @@ def _words(vocabulary: Vocabulary) -> Tensor:
 
 
 @lru_cache(maxsize=32)
-def _vector(name: str, label: str, vocabulary: Vocabulary) -> Tensor:
+def _vector(tokens: TokenScores, label: str, vocabulary: Vocabulary) -> Tensor:
     """float32 [V]; a word without the space before it is not rewarded, for it would stick to the last one."""
-    tokens = shipped(name).tokens
     pieces = vocabulary.token_bytes
     vector = PUSH / tokens.spread * torch.from_numpy(tokens.vector(vocabulary, label))
     clitic = torch.tensor([bool(raw and raw[:1] == b"'" and raw[1:].isalpha()) for raw in pieces])

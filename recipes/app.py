@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from redraft.recipes.cli_check import check
+from redraft.recipes.cli_classifiers import classifiers
 from redraft.recipes.cli_info import doctor, guides
 from redraft.recipes.cli_recipes import recipes
 from redraft.recipes.cli_train import train
@@ -25,5 +26,6 @@ app.command()(write)
 app.command()(check)
 app.add_typer(recipes, name="recipes")
 app.command()(guides)
+app.add_typer(classifiers, name="classifiers")
 app.command()(train)
 app.command()(doctor)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import BinaryIO
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from redraft.denoiser.guide import Bound, Guide, HardGuide, Verdict
 from redraft.recipes.errors import InvalidRecipeError
+from redraft.recipes.excerpt import opening
 from redraft.recipes.recipe import Recipe
 from redraft.recipes.report import evidence, mark, verdict_dict
+from redraft.recipes.texts import Cut, Text, texts
 
 
 class Checker:
@@ -19,11 +22,12 @@ class Checker:
 
     def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
+        self.guides = recipe.guides
         self._bound: dict[Guide, Bound] = {}
 
     def __call__(self, text: str) -> list[Verdict]:
         """Every guide's verdict, in the recipe's order."""
-        return [self._judge(guide, text) for guide in self.recipe.guides]
+        return [self._judge(guide, text) for guide in self.guides]
 
     def _judge(self, guide: Guide, text: str) -> Verdict:
         verdict = guide.check(text)
@@ -42,55 +46,91 @@ class Checker:
         )
 
 
-def holds(verdicts: list[Verdict]) -> bool:
+@dataclass(frozen=True)
+class Judged:
+    """A text with its verdicts."""
+
+    text: Text
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether every hard guide is satisfied."""
+        return holds(self.verdicts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; the file is left out where it is standard input."""
+        file = {} if self.text.file == "-" else {"file": self.text.file}
+        verdicts = [verdict_dict(verdict) for verdict in self.verdicts]
+        table = {"line": self.text.line, "text": self.text.text, "holds": self.holds, "verdicts": verdicts}
+        return file | table
+
+
+def holds(verdicts: Sequence[Verdict]) -> bool:
     """Whether every hard guide is satisfied."""
     return all(verdict.status == "satisfied" for verdict in verdicts if verdict.strength == "guaranteed")
 
 
-def check_file(recipe: Recipe, file: str, *, as_json: bool = False) -> int:
-    """Print the verdicts on each line of a file that is not blank; 0 if all hold, else 1."""
+def check_texts(
+    recipe: Recipe,
+    files: Sequence[str],
+    cut: Cut,
+    *,
+    name: str = "",
+    as_json: bool = False,
+    junit_file: str | None = None,
+    json_file: str | None = None,
+) -> int:
+    """Print the verdicts on each text, and write the files asked for; 0 if all hold, else 1."""
+    for option, file in (("--junit", junit_file), ("--json-file", json_file)):
+        if file is not None and (
+            not file or Path(file).is_dir() or not Path(file).absolute().parent.is_dir()
+        ):
+            raise InvalidRecipeError(f"{option} is {file!r}: name a file in a folder that is there")
     checker = Checker(recipe)
+    keep = junit_file is not None or json_file is not None
+    kept: list[Judged] = []
     count = held = 0
-    with _opened(file) as stream:
-        for number, text in lines(stream, file):
-            verdicts = checker(text)
-            count, held = count + 1, held + holds(verdicts)
-            if as_json:
-                table = {"line": number, "text": text, "holds": holds(verdicts)}
-                print(json.dumps(table | {"verdicts": [verdict_dict(v) for v in verdicts]}), flush=True)
-            else:
-                print(f"{number}: {text if len(text) <= 100 else text[:97] + '...'}")
-                for verdict in verdicts:
-                    about = f"{verdict.strength:<10}  {verdict.guide}  {evidence(verdict, text)}"
-                    print(f"  {mark(verdict)} {about}".rstrip())
-                sys.stdout.flush()
+    for text in texts(files, cut):
+        judged = Judged(text, tuple(checker(text.text)))
+        count, held = count + 1, held + judged.holds
+        kept += [judged] if keep else []
+        if as_json:
+            print(json.dumps(judged.to_dict()), flush=True)
+        else:
+            _print(judged, named=len(files) > 1)
     if not count:
-        raise InvalidRecipeError(
-            f"{'standard input' if file == '-' else file} has no text: give one text a line"
-        )
+        where = "standard input" if list(files) == ["-"] else " and ".join(files)
+        raise InvalidRecipeError(f"{where} has no text: {_what(cut)}")
+    if junit_file is not None:
+        from redraft.recipes.junit import junit
+
+        _write(junit_file, junit(kept, recipe.title or name or "redraft check"))
+    if json_file is not None:
+        table = {"recipe": recipe.title or name, "texts": count, "held": held}
+        whole = table | {"results": [judged.to_dict() for judged in kept]}
+        _write(json_file, json.dumps(whole, indent=2, ensure_ascii=False).encode() + b"\n")
     print(f"{held} of {count} texts hold to every hard guide", file=sys.stderr)
     return 0 if held == count else 1
 
 
-def lines(stream: BinaryIO, name: str) -> Iterator[tuple[int, str]]:
-    """The lines that are not blank with their numbers, without line ends."""
-    for number, raw in enumerate(stream, 1):
-        try:
-            text = raw.decode("utf-8").removesuffix("\n").removesuffix("\r")
-        except UnicodeDecodeError as error:
-            raise InvalidRecipeError(f"{name}, line {number} is not UTF-8 text: save it as UTF-8") from error
-        if text.strip():
-            yield number, text
+def _print(judged: Judged, *, named: bool) -> None:
+    text = judged.text
+    print(f"{text.file + ':' if named else ''}{text.line}: {opening(text.text, width=100)}")
+    for verdict in judged.verdicts:
+        about = f"{verdict.strength:<10}  {verdict.guide}  {evidence(verdict, text.text)}"
+        print(f"  {mark(verdict)} {about}".rstrip())
+    sys.stdout.flush()
 
 
-@contextmanager
-def _opened(file: str) -> Iterator[BinaryIO]:
-    if file == "-":
-        yield sys.stdin.buffer
-        return
+def _what(cut: Cut) -> str:
+    if cut.field is not None:
+        return "give one JSON object a line"
+    return "give one text a line" if cut.separator is None else "give texts with separators between them"
+
+
+def _write(file: str, content: bytes) -> None:
     try:
-        stream = open(file, "rb")  # noqa: SIM115
+        Path(file).write_bytes(content)
     except OSError as error:
-        raise InvalidRecipeError(f"{file} cannot be read: {error.strerror or error}") from error
-    with stream:
-        yield stream
+        raise InvalidRecipeError(f"{file} cannot be written: {error.strerror or error}") from error

@@ -1,17 +1,24 @@
 """The command `redraft`: its entry point, and what each way to fail says and returns.
 
-Exit codes: 0 fine; 1 a hard guide is violated, or something is missing (doctor); 2 usage or an
-invalid recipe; 3 unsatisfiable; 130 interrupted; 141 nobody reads the output any more.
+Exit codes: 0 fine; 1 a hard guide is violated, a row of a table failed, two recipes differ, or something is
+missing (doctor); 2 usage, an invalid recipe, or output that cannot be written; 3 unsatisfiable; 130
+interrupted; 141 nobody reads the output any more.
 Everything is imported inside `run`, so that Ctrl-C leaves quietly from the first moment on.
 """
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
 from collections.abc import Sequence
 
+_UNWRITTEN = {
+    getattr(errno, name)
+    for name in ("ENOSPC", "EIO", "EFBIG", "EDQUOT", "EROFS", "EBADF")
+    if hasattr(errno, name)
+}
 FINE, VIOLATED, INVALID, UNSATISFIABLE, INTERRUPTED, UNREAD = 0, 1, 2, 3, 130, 141
 
 
@@ -67,6 +74,10 @@ def _explain(error: Exception) -> int:
         return _say(str(error), error, UNSATISFIABLE if isinstance(error, UnsatisfiableError) else INVALID)
     if isinstance(error, OSError) and error.filename:
         return _say(f"{error.filename}: {error.strerror}", error)
+    if isinstance(error, OSError) and error.errno in _UNWRITTEN:
+        code = _say(f"the output cannot be written: {error.strerror}", error)
+        _let_go()
+        return code
     return _say(blame(error), error)
 
 
@@ -80,6 +91,11 @@ def _say(message: str, error: BaseException, code: int = INVALID) -> int:
 
 
 def _leave_quietly() -> int:
-    """Nobody reads on: let the interpreter flush into nothing."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """Nobody reads on."""
+    _let_go()
     return UNREAD
+
+
+def _let_go() -> None:
+    """Let the interpreter flush what is left of the output into nothing when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

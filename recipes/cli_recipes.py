@@ -1,4 +1,4 @@
-"""`redraft recipes`: list, show, schema."""
+"""`redraft recipes`: list, show, schema, explain, diff."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from typing import Annotated
 
 import typer
-from typer import Argument, Context
+from typer import Argument, Context, Option
 
 recipes = typer.Typer(help="The recipes that ship with Redraft.", rich_markup_mode=None)
 
@@ -58,3 +58,36 @@ def schema() -> None:
     from redraft.recipes.json_schema import schema as recipe_schema
 
     print(json.dumps(recipe_schema(), indent=2))
+
+
+_SET = Option("--set", metavar="NAME=VALUE", help="A parameter of the recipe, such as hero=Ada. Repeatable.")
+
+
+@recipes.command()
+def explain(
+    name: Annotated[str, Argument(metavar="RECIPE", help="A shipped recipe's name, or a file.")],
+    set_: Annotated[list[str] | None, _SET] = None,
+    as_json: Annotated[bool, Option("--json", help="One JSON object.")] = False,
+) -> int:
+    """What a recipe comes to: settings, what each guide guarantees, states, cost; exit 3 where guides conflict."""
+    from redraft.recipes.explaining import explained, told
+    from redraft.recipes.lookup import find
+    from redraft.recipes.options import with_set
+
+    table = explained(with_set(find(name), set_ or ()))
+    print(json.dumps(table, indent=2) if as_json else "\n".join(told(table)))
+    return 3 if table["conflict"] else 0
+
+
+@recipes.command()
+def diff(
+    one: Annotated[str, Argument(metavar="A", help="A shipped recipe's name, or a file.")],
+    two: Annotated[str, Argument(metavar="B", help="Another.")],
+) -> int:
+    """What two recipes differ in, after all they extend; exit 1 where they differ."""
+    from redraft.recipes.differing import differences
+    from redraft.recipes.lookup import find
+
+    lines = differences(find(one), find(two))
+    print("\n".join(lines), end="\n" if lines else "")
+    return 1 if lines else 0

@@ -64,10 +64,28 @@ def write(
     model: Annotated[
         str | None, Option(metavar="ID_OR_DIR", help="embedded, a folder, or a masked language model.")
     ] = None,
+    set_: Annotated[
+        list[str] | None,
+        Option(
+            "--set", metavar="NAME=VALUE", help="A parameter of the recipe, such as hero=Ada. Repeatable."
+        ),
+    ] = None,
+    table: Annotated[
+        str | None,
+        Option(metavar="FILE", help="One text a row of a CSV or JSON lines file; columns set parameters."),
+    ] = None,
+    out: Annotated[
+        str | None,
+        Option(metavar="FILE", help="With --table: where the lines go; the same command again goes on."),
+    ] = None,
     device: Annotated[str, Option(metavar="D", help="Where to run.")] = "cpu",
     json: Annotated[bool, Option("--json", help="One JSON object a text, a line each.")] = False,
     save_recipe: Annotated[
         str | None, Option(metavar="FILE", help="Save the complete recipe of what was written.")
+    ] = None,
+    report: Annotated[
+        str | None,
+        Option(metavar="FILE", help="Explain the texts on one HTML page: steps, pushes, verdicts."),
     ] = None,
 ) -> int:
     """Write texts that keep to the guides, with a verdict on each.
@@ -76,25 +94,33 @@ def write(
     else takes the place of the recipe's own.
     """
     from redraft.recipes.lookup import find
-    from redraft.recipes.options import Asked, apply, parse_conditions
+    from redraft.recipes.options import Asked, apply, parse_conditions, refuse_together, with_set
     from redraft.recipes.recipe import Recipe
     from redraft.recipes.writing import perform
 
+    refuse_together(table=table, out=out, save_recipe=save_recipe, report=report)
     asked = Asked(keyword or (), forbid or (), sentiment, style, template, pattern, words, sentences, tokens)
-    base = find(recipe) if recipe else Recipe()
+    base = with_set(find(recipe) if recipe else Recipe(), set_ or ())
     conditions = parse_conditions(condition or ())
-    whole = apply(
-        base,
-        asked,
-        prompt=prompt,
-        chat=chat or None,
-        condition={**base.condition, **conditions} if conditions else None,
-        length=length,
-        steps=steps,
-        selection=selection,
-        temperature=temperature,
-        samples=samples,
-        seed=seed,
-        model=model,
-    )
-    return perform(whole, device=device, as_json=json, save=save_recipe)
+    changes = {
+        "prompt": prompt,
+        "chat": chat or None,
+        "length": length,
+        "steps": steps,
+        "selection": selection,
+        "temperature": temperature,
+        "samples": samples,
+        "seed": seed,
+        "model": model,
+    }
+
+    def change(one: Recipe) -> Recipe:
+        tags = {**one.condition, **conditions} if conditions else None
+        return apply(one, asked, condition=tags, **changes)
+
+    if table is not None:
+        from redraft.recipes.merging import perform_table
+
+        said = (asked, conditions, changes)
+        return perform_table(base, change, table, out=out, device=device, asked=said)
+    return perform(change(base), device=device, as_json=json, save=save_recipe, report=report)

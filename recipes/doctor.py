@@ -102,6 +102,9 @@ def _cache() -> Finding:
 
 
 def _plugins() -> Iterator[Finding]:
+    from redraft.classifiers.discovery import classifiers
+    from redraft.denoiser.discovery import adapters
+
     registry = discover()
     by_origin: dict[str, list[str]] = {}
     for entry in registry.entries.values():
@@ -110,3 +113,8 @@ def _plugins() -> Iterator[Finding]:
         yield Finding("guides", f"{', '.join(names)} from {origin}")
     for failure in registry.failures:
         yield Finding("guides", str(failure), False)
+    for what, found in (("classifiers", classifiers()), ("adapters", adapters())):
+        for plugin in found.entries.values():
+            yield Finding(what, f"{plugin.name} from {plugin.origin}")
+        for failure in found.failures:
+            yield Finding(what, str(failure), False)

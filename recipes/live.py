@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console, Group, RenderableType
@@ -25,14 +25,24 @@ OPEN, HELD, NEW = "dim", "", "bold bright_white"
 _COLOURS = {"satisfied": "green", "violated": "red", "unknown": "yellow"}
 
 
-def write_live(recipe: Recipe, denoiser: Denoiser, console: Console, *, alone: bool) -> list[Result]:
+def write_live(
+    recipe: Recipe,
+    denoiser: Denoiser,
+    console: Console,
+    *,
+    alone: bool,
+    also: Callable[[Refinement], object] | None = None,
+) -> list[Result]:
     """Run a recipe with its drafts shown as they grow; they give way to the texts and one line a guide.
 
-    `alone`: there is no other text, so that neither seeds nor rules are needed to tell them apart.
+    `alone`: there is no other text, so that neither seeds nor rules are needed to tell them apart; `also` sees
+    every step as well.
     """
     with Live(console=console, transient=True, auto_refresh=False, vertical_overflow="ellipsis") as live:
 
         def on_step(refinement: Refinement) -> None:
+            if also is not None:
+                also(refinement)
             live.update(
                 draft_view(refinement, denoiser.vocabulary, None if alone else recipe.seed), refresh=True
             )

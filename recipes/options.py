@@ -12,6 +12,7 @@ from redraft.denoiser.errors import InvalidGuideError
 from redraft.denoiser.guide import Guide
 from redraft.recipes.convert import from_dict
 from redraft.recipes.errors import InvalidRecipeError
+from redraft.recipes.parameters import parse_assignments
 from redraft.recipes.recipe import Recipe
 
 _RANGE = re.compile(r"\s*(\d+)\s*(?:(-)\s*(\d*)\s*)?")
@@ -66,6 +67,27 @@ def apply(recipe: Recipe, asked: Asked, **changes: Any) -> Recipe:
     """A recipe with the options laid over it; a change that is None is none."""
     given = {name: value for name, value in changes.items() if value is not None}
     return recipe.override(guides=add_to(recipe.guides, asked.guides()), **given)
+
+
+def with_set(recipe: Recipe, pairs: Sequence[str]) -> Recipe:
+    """A recipe with the parameters of `--set NAME=VALUE` options."""
+    if not pairs:
+        return recipe
+    declared = {} if recipe.plan is None else recipe.plan.parameters
+    return recipe.with_parameters(parse_assignments(declared, pairs))
+
+
+def refuse_together(
+    *, table: str | None, out: str | None, save_recipe: str | None, report: str | None
+) -> None:
+    """Refuse options that make no sense beside one another."""
+    if table is None and out is not None:
+        raise InvalidRecipeError("--out is for --table: send the texts to a file with > instead")
+    for option, value in (("--save-recipe", save_recipe), ("--report", report)):
+        if table is not None and value is not None:
+            raise InvalidRecipeError(
+                f"{option} is for one recipe, and --table has one a row: write the row with its line's recipe"
+            )
 
 
 def parse_range(option: str, value: str) -> dict[str, int]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -20,15 +18,17 @@ from redraft.recipes.convert import from_dict as guide_from_dict
 from redraft.recipes.convert import to_dict as guide_to_dict
 from redraft.recipes.errors import InvalidRecipeError
 from redraft.recipes.nearest import did_you_mean
+from redraft.recipes.parameters import Value
+from redraft.recipes.plan import Plan
 from redraft.recipes.shapes import STRICT
+from redraft.recipes.source import read_text, table_of
 from redraft.recipes.toml import toml
+from redraft.recipes.versions import VERSION
 
 if TYPE_CHECKING:
     from redraft.denoiser.base import Denoiser
     from redraft.denoiser.result import Result
 
-VERSION = 1
-MOST_BYTES = 1_000_000
 _AFTER = ("condition", "settings", "guides")  # tables, which TOML wants last
 
 
@@ -58,6 +58,7 @@ class Recipe:
     `condition` names the denoiser's own tags; `settings` is laid over the denoiser's own, "off" standing for
     None; `length` is the canvas in tokens, EOS included (None: what the guides want); `seed` None: any;
     `chat`: the prompt is a user's message for the model's chat template.
+    `plan` is what a recipe that was read was made from, with its parameters; it plays no part in equality.
     The constructor checks every value and raises `InvalidRecipeError`.
     """
 
@@ -73,9 +74,10 @@ class Recipe:
     guides: tuple[Guide, ...] = ()
     version: int = VERSION
     chat: bool = False
+    plan: Plan | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        values: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
+        values: dict[str, Any] = {name: getattr(self, name) for name in _KEYS}
         values = {name: value for name, value in values.items() if value is not None}
         values |= {
             "guides": list(self.guides),
@@ -92,27 +94,35 @@ class Recipe:
             object.__setattr__(self, name, value)
 
     @classmethod
-    def from_dict(cls, table: Mapping[str, Any]) -> Recipe:
-        """The recipe of plain values; raises `InvalidRecipeError` with key, value and remedy."""
-        values = dict(table)
-        _checked(values)
-        return cls(**values)
+    def from_dict(cls, table: Mapping[str, Any], path: str | Path | None = None) -> Recipe:
+        """The recipe of plain values; raises `InvalidRecipeError` with key, value and remedy.
+
+        `path` is the file they stand in, beside which `extends` looks for others. Where a parameter has
+        neither default nor value the recipe is unfinished: it takes `with_parameters` and nothing else.
+        """
+        if not isinstance(table, Mapping):
+            raise InvalidRecipeError(f"a recipe is a table of keys and values, not {table!r}")
+        return cls._of(Plan.of(table, _KEYS, None if path is None else Path(path)))
 
     @classmethod
-    def parse(cls, text: str) -> Recipe:
+    def _of(cls, plan: Plan) -> Recipe:
+        from redraft.recipes.unfinished import Unfinished
+
+        if plan.missing:
+            return Unfinished(plan)
+        values = plan.filled()
+        _checked(values | {"guides": list(values.get("guides", []))} if _is_listed(values) else values)
+        return cls(**values, plan=plan)
+
+    @classmethod
+    def parse(cls, text: str, path: str | Path | None = None) -> Recipe:
         """The recipe of a TOML text; raises `InvalidRecipeError`, with line and column for bad TOML.
 
         A JSON object is read as well: a recipe, or what `redraft write --json` printed, whose recipe it holds.
+        `path` is the file it stands in, if any.
         """
-        if len(text.encode(errors="replace")) > MOST_BYTES:
-            raise InvalidRecipeError(f"the recipe is longer than {MOST_BYTES:,} bytes: recipes are short")
-        text = text.removeprefix("\ufeff")
         try:
-            if text.lstrip().startswith("{"):
-                return cls.from_dict(_of_json(text))
-            return cls.from_dict(tomllib.loads(text))
-        except tomllib.TOMLDecodeError as error:
-            raise InvalidRecipeError(f"this is not TOML: {error}") from error
+            return cls.from_dict(table_of(text), path)
         except RecursionError as error:
             raise InvalidRecipeError(
                 "the recipe is nested too deeply: use fewer guides within guides"
@@ -123,20 +133,39 @@ class Recipe:
         """The recipe of a file; every error names the file."""
         try:
             with Path(path).open("rb") as stream:
-                return cls.of_stream(stream, str(path))
+                return cls.of_stream(stream, str(path), path)
         except OSError as error:
             raise InvalidRecipeError(f"{path} cannot be read: {error.strerror or error}") from error
 
     @classmethod
-    def of_stream(cls, stream: BinaryIO, name: str) -> Recipe:
+    def of_stream(cls, stream: BinaryIO, name: str, path: str | Path | None = None) -> Recipe:
         """The recipe of an open binary stream, called `name` in errors; no more than 1 MB is read."""
+        text = read_text(stream, name)
         try:
-            return cls.parse(stream.read(MOST_BYTES + 1).decode())
-        except UnicodeDecodeError as error:
-            said = f"{name} is not UTF-8 text (byte {error.start}): save it as UTF-8"
-            raise InvalidRecipeError(said) from error
+            return cls.parse(text, path)
         except InvalidGuideError as error:
             raise InvalidRecipeError(f"{name}: {error}") from error
+
+    @property
+    def parameters(self) -> Mapping[str, Value]:
+        """The value of every parameter of a recipe that was read; empty where it declares none."""
+        return {} if self.plan is None else self.plan.values
+
+    def with_parameters(self, values: Mapping[str, object] | None = None, /, **more: object) -> Recipe:
+        """This recipe as it was read, with other values for some of its parameters.
+
+        Raises `InvalidRecipeError` for a name that is not declared or a value of another type, and where
+        the recipe has been changed since it was read: set the parameters first.
+        """
+        given = {**(values or {}), **more}
+        if self.plan is None:
+            if not given:
+                return self
+            raise InvalidRecipeError(
+                f'"{next(iter(given))}" cannot be set: this recipe was not read, or was changed since; '
+                "set parameters right after reading it"
+            )
+        return type(self)._of(self.plan.with_values(given))
 
     @classmethod
     def from_result(cls, result: Result, model: str = "embedded", **more: Any) -> Recipe:
@@ -156,10 +185,10 @@ class Recipe:
     def to_dict(self) -> dict[str, Any]:
         """Plain values that `from_dict` turns back into an equal recipe; what is empty is left out."""
         table: dict[str, Any] = {"version": self.version}
-        for f in fields(self):
-            value = getattr(self, f.name)
-            if f.name not in _AFTER and value not in (None, "") and value is not False:
-                table[f.name] = value
+        for name in _KEYS:
+            value = getattr(self, name)
+            if name not in _AFTER and value not in (None, "") and value is not False:
+                table[name] = value
         tables = {
             "condition": dict(self.condition),
             "settings": dict(self.settings),
@@ -181,14 +210,14 @@ class Recipe:
 
     def override(self, **changes: Any) -> Recipe:
         """This recipe with other values; the names of `[settings]` are taken too, and change that table."""
-        own = {f.name for f in fields(self)}
+        own = set(_KEYS)
         names = set(Settings.__dataclass_fields__)
         for name in changes:
             if name not in own | names:
                 raise TypeError(f'a recipe has no "{name}": {did_you_mean(name, sorted(own | names))}')
         table = dict(changes.pop("settings", self.settings))
         table |= {name: changes.pop(name) for name in list(changes) if name in names}
-        return replace(self, **changes, settings=table)
+        return replace(self, **changes, settings=table, plan=None)
 
     def run(self, denoiser: Denoiser | None = None, **options: Any) -> list[Result]:
         """Write the recipe's texts, with the denoiser given or the one the recipe names.
@@ -216,12 +245,17 @@ class Recipe:
         )
 
 
+_KEYS = [f.name for f in fields(Recipe) if f.name != "plan"]
+
+
+def _is_listed(values: Mapping[str, Any]) -> bool:
+    return isinstance(values.get("guides"), tuple)
+
+
 def _checked(values: Mapping[str, Any]) -> None:
     version = values.get("version")
     if isinstance(version, int) and not isinstance(version, bool) and version != VERSION:
-        raise InvalidRecipeError(
-            f"recipe version {version}: this Redraft reads version {VERSION}; update the one or the other"
-        )
+        raise InvalidRecipeError(f"recipe version {version}: a recipe in memory has version {VERSION}")
     try:
         RecipeTable.model_validate(dict(values))
     except ValidationError as error:
@@ -233,12 +267,3 @@ def _guide(value: object, number: int) -> Guide:
         return guide_from_dict(value)
     except ValueError as error:
         raise InvalidRecipeError(f"guides[{number}]: {error}") from error
-
-
-def _of_json(text: str) -> Mapping[str, Any]:
-    try:
-        table = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InvalidRecipeError(f"this is not JSON: {error}") from error
-    inner = table.get("recipe")
-    return inner if isinstance(inner, dict) and "text" in table else table

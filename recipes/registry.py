@@ -8,7 +8,9 @@ from dataclasses import dataclass, is_dataclass
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 
+from redraft.denoiser import plugins
 from redraft.denoiser.guide import Guide
+from redraft.denoiser.plugins import Failure, Plugin
 from redraft.recipes.errors import InvalidRecipeError, PluginError
 from redraft.recipes.nearest import did_you_mean
 
@@ -24,18 +26,6 @@ class Entry:
     name: str
     guide: type[Guide]
     origin: str
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A name that cannot be used, with the reason."""
-
-    name: str
-    origin: str
-    error: str
-
-    def __str__(self) -> str:
-        return f'guide "{self.name}" of {self.origin}: {self.error}'
 
 
 @dataclass(frozen=True)
@@ -57,6 +47,10 @@ class Registry:
     def name_of(self, guide: Guide) -> str:
         """The name that recipes call a guide by; raises `InvalidRecipeError` for a class that has none."""
         name = getattr(type(guide), "name", "")
+        if not guide.portable:
+            raise InvalidRecipeError(
+                f"{guide} cannot be put in a recipe: it holds a Python object, which a file cannot; use it from Python"
+            )
         entry = self.entries.get(name)
         if entry is None or entry.guide is not type(guide):
             raise InvalidRecipeError(
@@ -74,39 +68,11 @@ def discover() -> Registry:
 
 def collect(points: Iterable[EntryPoint]) -> Registry:
     """A registry of entry points: what does not load, or is claimed twice, becomes a `Failure`."""
-    claims: dict[str, list[Entry | Failure]] = {}
-    for point in points:
-        found = _load(point)
-        claims.setdefault(found.name, []).append(found)
-    if not any(claim.origin.split()[0] == OWN for found in claims.values() for claim in found):
-        for own in _own():
-            claims.setdefault(own.name, []).insert(0, own)
-    entries, failures = {}, []
-    for name, (first, *others) in sorted(claims.items()):
-        if others:
-            origins = " and ".join(claim.origin for claim in (first, *others))
-            failures.append(
-                Failure(name, origins, "the name is claimed twice: uninstall or rename one of them")
-            )
-        elif isinstance(first, Failure):
-            failures.append(first)
-        else:
-            entries[name] = first
-    return Registry(entries, tuple(failures))
-
-
-def _load(point: EntryPoint) -> Entry | Failure:
-    origin = (
-        f"{point.dist.name} {point.dist.version}" if point.dist is not None else "an unnamed distribution"
-    )
-    try:
-        guide = point.load()
-    except Exception as error:  # a plugin may fail in any way; it is reported by name, never swallowed
-        return Failure(point.name, origin, f"{point.value} does not load: {type(error).__name__}: {error}")
-    wrong = _wrong(guide, point.name)
-    return (
-        Failure(point.name, origin, f"{point.value} {wrong}") if wrong else Entry(point.name, guide, origin)
-    )
+    points = tuple(points)
+    shipped = any(point.dist is not None and point.dist.name == OWN for point in points)
+    found = plugins.collect("guide", points, _wrong, () if shipped else _own())
+    entries = {name: Entry(name, plugin.value, plugin.origin) for name, plugin in found.entries.items()}
+    return Registry(entries, found.failures)
 
 
 def _wrong(guide: object, name: str) -> str:
@@ -122,12 +88,12 @@ def _wrong(guide: object, name: str) -> str:
     return ""
 
 
-def _own() -> list[Entry]:
+def _own() -> list[Plugin[type[Guide]]]:
     import redraft.guidance as guidance
 
     classes = [value for name in guidance.__all__ if isinstance(value := getattr(guidance, name), type)]
     return [
-        Entry(cls.name, cls, SOURCE)
+        Plugin(cls.name, cls, SOURCE)
         for cls in classes
-        if issubclass(cls, Guide) and not _wrong(cls, cls.name)
+        if issubclass(cls, Guide) and cls.portable and not _wrong(cls, cls.name)
     ]

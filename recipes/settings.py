@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
@@ -34,6 +34,7 @@ def settings_model() -> type[BaseModel]:
         "top_p": (share | off, OFF),
         "min_p": (share | off, OFF),
         "revision": (str | dict[str, Any], OFF),
+        "particles": (off | dict[str, Any], OFF),
     }
     made: type[BaseModel] = create_model("Settings", __config__=STRICT, **fields)
     return made
@@ -58,7 +59,9 @@ def checked(table: Mapping[str, Any]) -> dict[str, Any]:
     for what in POLICIES:
         if plain.get(what, OFF) != OFF or (what == "selection" and what in plain):
             plain[what] = _policy(what, plain[what])
-    Settings.from_dict(_without_off(plain))
+    settings = Settings.from_dict(_without_off(plain))
+    if settings.particles is not None:
+        plain["particles"] = asdict(settings.particles)
     return plain
 
 

@@ -17,26 +17,43 @@ from redraft.recipes.report import as_dict, plain_line
 if TYPE_CHECKING:
     from redraft.denoiser.base import Denoiser
     from redraft.denoiser.result import Result
+    from redraft.recipes.page import Recorder
 
 BATCH = 16
+MOST_IN_REPORT = 100
 
 
-def perform(recipe: Recipe, *, device: str = "cpu", as_json: bool = False, save: str | None = None) -> int:
+def perform(
+    recipe: Recipe,
+    *,
+    device: str = "cpu",
+    as_json: bool = False,
+    save: str | None = None,
+    report: str | None = None,
+) -> int:
     """Write the recipe's texts to standard output: live on a terminal, else plain text, or JSON lines.
 
     The exit code: 1 where a text violates a hard guide after all (which is a bug, and is not hidden), else 0.
     """
-    if save is not None and not Path(save).absolute().parent.is_dir():
-        raise InvalidRecipeError(f"--save-recipe is {save!r}: make its folder first")
-    if save is not None and (not save or Path(save).is_dir()):
-        raise InvalidRecipeError(f"--save-recipe is {save!r}: name a file")
+    for option, file in (("--save-recipe", save), ("--report", report)):
+        if file is not None and not Path(file).absolute().parent.is_dir():
+            raise InvalidRecipeError(f"{option} is {file!r}: make its folder first")
+        if file is not None and (not file or Path(file).is_dir()):
+            raise InvalidRecipeError(f"{option} is {file!r}: name a file")
     sound = True
     drawn = recipe.seed is None
     if drawn:
         recipe = recipe.override(seed=secrets.randbits(31))
+    if report is not None and recipe.samples > MOST_IN_REPORT:
+        raise InvalidRecipeError(
+            f"--report shows at most {MOST_IN_REPORT} texts, and {recipe.samples} are asked for: use --samples"
+        )
     live = not as_json and sys.stdout.isatty()
     first: Result | None = None
-    for results in _live(recipe, device) if live else _batches(recipe, device):
+    recorder = _recorder(recipe, report)
+    everything: list[Result] = []
+    for results in _live(recipe, device, recorder) if live else _batches(recipe, device, recorder):
+        everything += results if report is not None else ()
         if first is None and drawn and not (as_json or live):
             print(f"seed {recipe.seed}", file=sys.stderr)
         if as_json:
@@ -47,6 +64,10 @@ def perform(recipe: Recipe, *, device: str = "cpu", as_json: bool = False, save:
         sound = sound and all(result.satisfied for result in results)
     if save is not None and first is not None:
         complete(first, recipe, recipe.samples).write(save)
+    if report is not None and recorder is not None:
+        from redraft.recipes.page import page
+
+        _write(report, page(everything, recorder, recipe))
     return 0 if sound else 1
 
 
@@ -66,13 +87,28 @@ def parts(recipe: Recipe) -> Iterator[Recipe]:
         yield recipe.override(seed=seed + begun, samples=min(BATCH, recipe.samples - begun))
 
 
-def _batches(recipe: Recipe, device: str) -> Iterator[list[Result]]:
+def _recorder(recipe: Recipe, report: str | None) -> Recorder | None:
+    if report is None:
+        return None
+    from redraft.recipes.page import Recorder
+
+    return Recorder(recipe)
+
+
+def _write(file: str, content: str) -> None:
+    try:
+        Path(file).write_text(content, encoding="utf-8", errors="replace", newline="\n")
+    except OSError as error:
+        raise InvalidRecipeError(f"{file} cannot be written: {error.strerror or error}") from error
+
+
+def _batches(recipe: Recipe, device: str, recorder: Recorder | None) -> Iterator[list[Result]]:
     denoiser = _load(recipe, device)
     for part in parts(recipe):
-        yield part.run(denoiser)
+        yield part.run(denoiser, on_step=recorder)
 
 
-def _live(recipe: Recipe, device: str) -> Iterator[list[Result]]:
+def _live(recipe: Recipe, device: str, recorder: Recorder | None) -> Iterator[list[Result]]:
     from rich.console import Console
 
     from redraft.recipes.live import write_live
@@ -81,7 +117,7 @@ def _live(recipe: Recipe, device: str) -> Iterator[list[Result]]:
     with console.status(f"loading {recipe.model}"):
         denoiser = _load(recipe, device)
     for part in parts(recipe):
-        yield write_live(part, denoiser, console, alone=recipe.samples == 1)
+        yield write_live(part, denoiser, console, alone=recipe.samples == 1, also=recorder)
 
 
 def _load(recipe: Recipe, device: str) -> Denoiser:

@@ -8,12 +8,27 @@ from hypothesis import strategies as st
 
 from redraft.denoiser import SoftGuide
 from redraft.denoiser.guide import Guide, HardGuide
+from redraft.guidance import (
+    Bias,
+    Forbid,
+    Infill,
+    Keywords,
+    Pattern,
+    Repetition,
+    Sentences,
+    Sentiment,
+    Style,
+    Tokens,
+    Words,
+    during,
+)
 from redraft.recipes import Recipe, discover
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 phrases = texts.filter(lambda text: bool(text.strip()))
 numbers = st.floats(-1e6, 1e6)
 shares = st.floats(0, 1, exclude_min=True)
+targets = st.floats(0.01, 0.99)
 PATTERNS = ("a|b", "(?i)storm.*", "[A-Z][a-z]+\\.", "é+", '"quoted" \\\\ back')
 
 
@@ -37,6 +52,9 @@ SIMPLE: dict[str, st.SearchStrategy[dict[str, Any]]] = {
         st.lists(st.tuples(phrases, numbers), min_size=1, max_size=3),
         st.booleans(),
     ),
+    "classifier": st.fixed_dictionaries(
+        {"source": phrases, "label": phrases}, optional={"target": targets, "judge": phrases}
+    ),
     "forbid": st.fixed_dictionaries(
         {"phrases": st.lists(phrases, min_size=1, max_size=3)},
         optional={"regexes": st.lists(st.sampled_from(PATTERNS), max_size=2), "whole": st.booleans()},
@@ -52,11 +70,16 @@ SIMPLE: dict[str, st.SearchStrategy[dict[str, Any]]] = {
     "pattern": st.fixed_dictionaries({"pattern": st.sampled_from(PATTERNS)}),
     "repetition": st.fixed_dictionaries({}, optional={"strength_nats": st.floats(0, 1e3)}),
     "sentences": ranges(1),
-    "sentiment": st.fixed_dictionaries({"tone": st.sampled_from(("positive", "negative"))}),
+    "sentiment": st.fixed_dictionaries(
+        {"tone": st.sampled_from(("positive", "negative"))}, optional={"target": targets}
+    ),
+    "similar": st.fixed_dictionaries({"text": phrases}, optional={"least": targets, "encoder": phrases}),
     "style": st.fixed_dictionaries(
-        {"style": st.sampled_from(("formal", "casual", "old-fashioned", "plain"))}
+        {"style": st.sampled_from(("formal", "casual", "old-fashioned", "plain"))},
+        optional={"target": targets},
     ),
     "tokens": ranges(0),
+    "topic": st.fixed_dictionaries({"text": phrases}, optional={"least": targets}),
     "words": ranges(0),
 }
 
@@ -91,6 +114,26 @@ soft = st.recursive(
     max_leaves=3,
 )
 COMPOUND = {"all": hard, "any": hard, "not": hard, "scaled": soft, "during": soft}
+
+# Of every registered guide at least one instance, which `test_contract.py` holds against the contract.
+EXAMPLES: dict[str, list[Guide]] = {
+    "all": [Keywords("storm") & Words(1, 6)],
+    "any": [Words(2, 3) | ~Keywords("sea", "dog")],
+    "bias": [Bias({"sea": 2.0, "old sea": -1.5})],
+    "during": [during(0.25, 0.5, Bias({"sea": 1.0}))],
+    "forbid": [Forbid("storm", "é", regexes=["[0-9]"]), Forbid("a", whole=False, exact_case=True)],
+    "infill": [Infill("The ___ sat [[2-3]]."), Infill("___é", anchor="free")],
+    "keywords": [Keywords("storm", ("ship", "ships")), Keywords("sea", "dog", at_least=1, whole=False)],
+    "not": [~Keywords("storm")],
+    "pattern": [Pattern(r"(?i)the [\p{L} ]+\.")],
+    "repetition": [Repetition(1.5)],
+    "scaled": [2.0 * Repetition(), -0.5 * during(0, 0.5, Bias({"sea": 1.0}))],
+    "sentences": [Sentences(1, 2)],
+    "sentiment": [Sentiment("positive")],
+    "style": [Style("old-fashioned")],
+    "tokens": [Tokens(3, 9)],
+    "words": [Words(2, 5), Words(0)],
+}
 
 policies: dict[str, st.SearchStrategy[Any]] = {
     "selection": st.sampled_from(("random", "margin", "left-to-right", "confidence", "entropy-bound"))

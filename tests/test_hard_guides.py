@@ -89,6 +89,8 @@ GUIDES: list[HardGuide] = [
     Forbid("storm", "dark and stormy"),
     Forbid("the", "a", "é", whole=False),
     Forbid("storm", exact_case=True),
+    Forbid("a", "é", whole=False, exact_case=True),
+    Keywords("...a", exact_case=True),
     Forbid("...", "-"),
     Forbid(regexes=[r"[0-9]", "st.rm"]),
     Words(2, 5),

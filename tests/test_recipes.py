@@ -106,7 +106,7 @@ def test_the_file_reads_as_people_write() -> None:
     assert (
         text
         == """\
-version = 1
+version = 2
 title = "A test"
 model = "embedded"
 samples = 1
@@ -151,7 +151,9 @@ def s(line: str) -> str:
 
 ERRORS = [
     ("", 'the recipe lacks "version": add it'),
-    ("version = 2", "recipe version 2: this Redraft reads version 1; update the one or the other"),
+    ("version = 3", "recipe version 3: this Redraft reads versions 1 to 2; update Redraft"),
+    ("version = 0", "recipe version 0: versions begin at 1; write version = 2"),
+    ("version = 1\nprompt = 'a'\nprompt = 'b'", "line 3 has prompt a second time: keep one of them"),
     ("version = true", "the recipe: version is true: use a whole number"),
     ("version = 1\nx = = 2", "this is not TOML: Invalid value (at line 2, column 5)"),
     ("version = 1\nprompts = 'a'", 'unknown key "prompts" in the recipe: did you mean "prompt"?'),

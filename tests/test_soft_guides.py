@@ -210,7 +210,7 @@ def test_repetition_counts_no_special_token() -> None:
 @tilts
 def test_bias_is_the_label_s_vector(guide: Sentiment | Style, device: torch.device) -> None:
     bias = biased(guide, a_step([[-1, MASK, -1]] * 2, noise(3, 0).to(device)))
-    name, label = guide.target()
+    name, label = guide.wanted()
     tokens = shipped(name).tokens
     vector = PUSH / tokens.spread * tokens.vector(VOCABULARY, label)
     clitic = PIECES.index(b"'t")
@@ -364,7 +364,7 @@ def test_checks_hold_for_any_text(text: str) -> None:
     [
         (lambda: Sentiment("postive"), "did you mean 'positive'"),
         (lambda: Sentiment(""), "use one of positive, negative"),
-        (lambda: Sentiment(cast(Any, None)), "use one of positive"),
+        (lambda: Sentiment(cast(Any, None)), "tone is None: use a string"),
         (lambda: Style("Formal"), "did you mean 'formal'"),
         (lambda: Style("oldfashioned"), "did you mean 'old-fashioned'"),
         (lambda: Style("zzz"), "use one of formal, casual, old-fashioned, plain"),

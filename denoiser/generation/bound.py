@@ -122,6 +122,11 @@ class BoundGuides:
 
     def _refuse(self) -> None:
         """A guide whose hooks need what `generate()` does not have is refused by name."""
+        if self.steering.weighing:
+            raise InvalidGuideError(
+                f"{self.steering.weighing[0]} cannot steer generate(): it weighs whole drafts; "
+                "leave it out, or write with a denoiser"
+            )
         scores = torch.zeros(1, 2, len(self.vocabulary))
         for bound in self.steering.bound:
             try:

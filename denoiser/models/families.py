@@ -52,6 +52,8 @@ def recognise(name: str, config: Mapping[str, Any]) -> Family:
     """The family of a config; raises `UnsupportedModelError` with the list of what there is."""
     from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
+    from redraft.denoiser.discovery import failed_adapters
+
     kind = str(config.get("model_type") or "")
     heads = [str(head) for head in config.get("architectures") or []]
     for head in heads:
@@ -68,7 +70,7 @@ def recognise(name: str, config: Mapping[str, Any]) -> Family:
         return Family("masked-lm", "masked_lm", "its own code is a masked language model", remote=True)
     raise UnsupportedModelError(
         f"{name!r} is a {kind or 'nameless'!r} model ({', '.join(heads) or 'no architecture named'}), which Redraft "
-        f"has no adapter for{_instead(causal)}: use {supported()}"
+        f"has no adapter for{_instead(causal)}{failed_adapters()}: use {supported()}"
     )
 
 

@@ -8,10 +8,11 @@ from typing import ClassVar
 from torch import Tensor
 
 from redraft.denoiser.canvas import Canvas
+from redraft.denoiser.checked import Checked
 from redraft.denoiser.step import Step
 
 
-class Revision(ABC):
+class Revision(Checked, ABC):
     """Reopening (remasking). A policy is stateless; pins are never reopened whatever it returns."""
 
     name: ClassVar[str]

@@ -10,6 +10,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from redraft.denoiser.checked import Checked
 from redraft.denoiser.step import Step
 
 
@@ -43,7 +44,7 @@ class Proposal:
         return best[..., 0] - best[..., 1]
 
 
-class Selection(ABC):
+class Selection(Checked, ABC):
     """Which open positions to commit at a step. A policy is stateless; the same object serves many runs."""
 
     name: ClassVar[str]

@@ -1,0 +1,62 @@
+"""Particles: how many drafts of one text race each other, and how they are weighed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from redraft.denoiser.errors import InvalidGuideError
+
+Potential = Literal["difference", "max", "sum"]
+Resampling = Literal["systematic", "stratified", "multinomial"]
+Outcome = Literal["sample", "best"]
+
+
+@dataclass(frozen=True)
+class Particles:
+    """Sequential Monte Carlo over drafts: `count` canvases a text, weighed by the guides' `weigh`.
+
+    The target is p(x) exp(r(x)), p the run without particles, r the guides' summed log-weights of the finished
+    text. After step t a particle's log-weight grows by C_t - C_{t-1}, where r_t is r of the step's draft and
+
+        difference: C_t = r_t      max: C_t = C_{t-1} + max_{s<=t} r_s      sum: C_t = C_{t-1} + sum_{s<=t} r_s
+
+    and C of the last step is r of the text, so that all three aim at the same target (Feynman-Kac steering,
+    Singhal et al. 2025, section 3). Where the effective sample size falls below `ess` * `count` (`ess` in
+    [0, 1]; 0: never) the particles of that text are resampled; between that, weights are carried.
+
+    `twist`: the target is p given the language of the hard guides, p without it, instead of the run that draws
+    each draft within the language; log Z of each step is the weight (exact for selection policies that do not
+    look at the draft, such as Random and LeftToRight; tokens that the language forces are committed at once,
+    as in every run, and count as drawn together). It costs one more sum over the automaton a step.
+
+    `result`: "sample" takes a particle with the chance of its weight, "best" the one of largest r.
+    Every particle costs as much as a text; particle 0 of text k is drawn as text k without particles is.
+    """
+
+    count: int = 8
+    potential: Potential = "difference"
+    ess: float = 0.5
+    resample: Resampling = "systematic"
+    result: Outcome = "sample"
+    twist: bool = True
+
+    def __post_init__(self) -> None:
+        if isinstance(self.count, bool) or not isinstance(self.count, int) or not 1 <= self.count <= 100_000:
+            raise InvalidGuideError(f"count is {self.count!r}: use a whole number of particles from 1")
+        if not 0 <= self.ess <= 1:
+            raise InvalidGuideError(f"ess is {self.ess}: use a share of the particles from 0 (never) to 1")
+        for what, kind in (("potential", Potential), ("resample", Resampling), ("result", Outcome)):
+            if getattr(self, what) not in get_args(kind):
+                known = ", ".join(get_args(kind))
+                raise InvalidGuideError(f"{what} is {getattr(self, what)!r}: use one of {known}")
+        if not isinstance(self.twist, bool):
+            raise InvalidGuideError(f"twist is {self.twist!r}: use True or False")
+
+
+@dataclass(frozen=True, init=False)
+class BestOf(Particles):
+    """The best of `count` independent texts by the guides' `weigh`: particles weighed only at the end."""
+
+    def __init__(self, count: int = 8) -> None:
+        super().__init__(count=count, ess=0.0, result="best", twist=False)

@@ -1,0 +1,184 @@
+"""The particles of a batch while it runs: weights carried, rows resampled within a text's own particles."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Generator, Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from redraft.denoiser.canvas import Canvas
+from redraft.denoiser.exact import posterior
+from redraft.denoiser.particles import Particles
+from redraft.denoiser.randomness import Randomness
+from redraft.denoiser.refine import Refinement
+from redraft.denoiser.result import Population
+from redraft.denoiser.steering import Steering
+
+
+def derived(seed: int, what: object) -> int:
+    """A seed of its own for `what` under `seed`, in [0, 2**63)."""
+    digest = hashlib.blake2b(f"{seed}:{what}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1
+
+
+def row_seeds(seeds: Sequence[int], count: int) -> list[int]:
+    """The seeds of every particle, text by text; particle 0 has the text's own."""
+    return [seed if k == 0 else derived(seed, k) for seed in seeds for k in range(count)]
+
+
+class Swarm:
+    """Log-weights of R texts with K particles each; row r * K + k of the batch is particle k of text r.
+
+    A text's numbers depend on its own seed and rows alone. What a particle has earned travels with it.
+    """
+
+    def __init__(self, particles: Particles, steering: Steering, seeds: Sequence[int]) -> None:
+        self.particles, self.steering = particles, steering
+        device = steering.scene.device
+        self.random = Randomness([derived(seed, "resample") for seed in seeds], device)
+        self.choice = Randomness([derived(seed, "choice") for seed in seeds], device).uniform()
+        self.twist = particles.twist and steering.restricts
+        zero = torch.zeros(len(seeds), particles.count, dtype=torch.float64, device=device)
+        self.log_weight, self.earned, self.latest, self.pending, self.scores = zero, zero, zero, zero, zero
+        self.tally = zero - torch.inf if particles.potential == "max" else zero
+        self.log_z = zero[:, 0]
+        self.done = torch.zeros(len(seeds), dtype=torch.bool, device=device)
+        self.history: list[tuple[Tensor, Tensor, Tensor]] = []  # running, ESS, resampled: [R] each
+
+    def advance(self, refinement: Refinement) -> Tensor | None:
+        """Weigh a step; int64 [R * K]: the row that each row goes on from, or None where all go on as they are."""
+        step = refinement.step
+        rows, count = self.log_weight.shape
+        open_ = refinement.canvas.open.any(-1).reshape(rows, count)
+        running = ~self.done
+        last = running & (~open_.any(-1) | (step.index + 1 == step.steps))
+        gain = self._reward(refinement, last) + self._twist(refinement)
+        self.log_weight = torch.where(running[:, None], self.log_weight + gain, self.log_weight)
+        self._finish(last)
+        total = self.log_weight.logsumexp(-1)
+        size = (2 * total - (2 * self.log_weight).logsumexp(-1)).exp()
+        again = running & ~last & (size < self.particles.ess * count * (1 - 1e-9))
+        self.history.append((running, size, again))
+        uniform = self.random.uniform(count)
+        if not bool(again.any()):
+            return None
+        self.log_z = torch.where(again, self.log_z + total - torch.log(total.new_tensor(count)), self.log_z)
+        parents = drawn(self.log_weight.softmax(-1), uniform, self.particles.resample)
+        own = torch.arange(count, device=parents.device).expand_as(parents)
+        parents = torch.where(again[:, None], parents, own)
+        self.log_weight = torch.where(again[:, None], 0.0, self.log_weight)
+        self.latest, self.earned, self.pending, self.tally = (
+            values.gather(1, parents) for values in (self.latest, self.earned, self.pending, self.tally)
+        )
+        self._finish(again & ~open_.gather(1, parents).any(-1))  # only finished particles were left
+        return (torch.arange(rows, device=parents.device)[:, None] * count + parents).flatten()
+
+    def _reward(self, refinement: Refinement, last: Tensor) -> Tensor:
+        """C_t - C_{t-1} [R, K]."""
+        nothing = torch.zeros_like(self.log_weight)
+        if self.particles.ess == 0 and not bool(last.any()):
+            return nothing
+        weight = self.steering.weigh(refinement.step, refinement.draft)
+        weight = nothing if weight is None else weight.reshape(self.log_weight.shape)
+        self.latest = torch.where(self.done[:, None], self.latest, weight)
+        if self.particles.ess == 0:  # only the finished text counts
+            return nothing
+        if self.particles.potential == "difference":
+            earned = weight
+        else:
+            peak = self.particles.potential == "max"
+            self.tally = torch.maximum(self.tally, weight) if peak else self.tally + weight
+            earned = self.earned + self.tally
+        before, self.earned = self.earned, torch.where(self.done[:, None], self.earned, earned)
+        return self.earned - before
+
+    def _twist(self, refinement: Refinement) -> Tensor:
+        """log Z_t - log P_{t-1}(language | what was committed) [R, K].
+
+        A committed token's chance without the language is smaller than with it by P_t(language | committed) /
+        Z_t. The numerator's weight waits for the next step's Z, which says the same with the denoiser's
+        newest opinion: between the two it would reward what is hard to complete.
+        """
+        if not self.twist:
+            return torch.zeros_like(self.log_weight)
+        beliefs, canvas = refinement.beliefs, refinement.step.canvas
+        tokens = torch.where(refinement.committed, refinement.draft, canvas.tokens)
+        left = posterior(beliefs.language, beliefs.log_p, tokens, canvas.open & ~refinement.committed)
+        gain = beliefs.log_z.reshape(self.pending.shape) + self.pending
+        self.pending = torch.where(self.done[:, None], 0.0, -left.log_z.reshape(self.pending.shape))
+        return gain
+
+    def _finish(self, which: Tensor) -> None:
+        """For the texts of `which` [R] the run is over: C becomes the finished text's own log-weight."""
+        owed = self.latest - self.earned + self.pending
+        self.log_weight = torch.where(which[:, None], self.log_weight + owed, self.log_weight)
+        self.scores = torch.where(which[:, None], self.latest, self.scores)
+        self.earned = torch.where(which[:, None], self.latest, self.earned)
+        self.pending = torch.where(which[:, None], 0.0, self.pending)
+        self.done = self.done | which
+
+    def chosen(self) -> Tensor:
+        """int64 [R]: the particle that is each text's result."""
+        if self.particles.result == "best":
+            weighs = (self.scores != self.scores[:, :1]).any(-1, keepdim=True)
+            return torch.where(weighs, self.scores, self.log_weight).argmax(-1)
+        steps = self.log_weight.softmax(-1).cumsum(-1)
+        return (steps < self.choice[:, None] * steps[:, -1:]).sum(-1).clamp_max(steps.shape[1] - 1)
+
+    def evidence(self) -> Tensor:
+        """float64 [R]: log of the estimate of E[exp(weigh)], the mean weights' product; unbiased before the log."""
+        count = self.log_weight.new_tensor(self.log_weight.shape[1])
+        return self.log_z + self.log_weight.logsumexp(-1) - torch.log(count)
+
+    def populations(self, texts: Sequence[str]) -> list[Population]:
+        """What is left of each text's particles; `texts` are the rows', in order."""
+        count = self.log_weight.shape[1]
+        weights, scores = self.log_weight.softmax(-1).tolist(), self.scores.tolist()
+        chosen, log_z = self.chosen().tolist(), self.evidence().tolist()
+        trace = [tuple(values.tolist() for values in entry) for entry in self.history]
+        return [
+            Population(
+                texts=tuple(texts[row * count : (row + 1) * count]),
+                weights=tuple(weights[row]),
+                scores=tuple(scores[row]),
+                chosen=chosen[row],
+                log_z=log_z[row],
+                ess=tuple(size[row] for running, size, _ in trace if running[row]),
+                resampled=tuple(t for t, (_, _, again) in enumerate(trace) if again[row]),
+            )
+            for row in range(len(weights))
+        ]
+
+
+def drawn(weights: Tensor, uniform: Tensor, how: str) -> Tensor:
+    """int64 [R, K] parents by normalised weights [R, K]; each occurs K * weight times in the mean.
+
+    systematic: (k + u) / K with one u a row, stratified: one for each k, multinomial: independent.
+    """
+    count = weights.shape[1]
+    rank = torch.arange(count, device=weights.device, dtype=weights.dtype)
+    if how == "systematic":
+        points = (rank + uniform[:, :1]) / count
+    elif how == "stratified":
+        points = (rank + uniform) / count
+    else:
+        points = uniform.sort(-1).values
+    ends = weights.cumsum(-1)
+    return torch.searchsorted(ends, points * ends[:, -1:], right=True).clamp_max(count - 1)
+
+
+def followed(
+    run: Generator[Refinement, Canvas | None, None], swarm: Swarm | None
+) -> Iterator[tuple[Refinement, list[int] | None]]:
+    """Drain a run; with a swarm, rows are rearranged as it says, and each step tells how (None: not at all)."""
+    sent: Canvas | None = None
+    while True:
+        try:
+            refinement = run.send(sent)
+        except StopIteration:
+            return
+        parents = None if swarm is None else swarm.advance(refinement)
+        sent = None if parents is None else refinement.canvas.take(parents)
+        yield refinement, None if parents is None else parents.tolist()

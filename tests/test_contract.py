@@ -1,0 +1,117 @@
+"""Every guide that is registered here is held against the contract; none is left out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from guide_strategies import EXAMPLES
+
+from redraft.denoiser import InvalidGuideError, RedraftError, Settings
+from redraft.denoiser.guide import Guide
+from redraft.denoiser.testing import Bench, ToyDenoiser, check_guide, parametrize_with_checks
+from redraft.guidance import Bias, Forbid, Infill, Keywords, Words
+from redraft.recipes import discover
+from redraft.recipes.guide_checks import RECIPE_CHECKS
+
+OWN = sorted(name for name, entry in discover().entries.items() if entry.origin.split()[0] == "redraft")
+BENCH = Bench(texts=("The storm sat by the sea.", "  Old\r\ndog! ", "straße — 3.5"), examples=25, samples=16)
+WRONG: tuple[Any, ...] = (
+    None, 3, -1.5, True, "x", b"x", (), [], {}, object(), [3], (None,), ("x", 3), {"x": "y"}, {3: 1.0}, len,
+)  # fmt: skip
+
+
+def test_every_registered_guide_has_an_example() -> None:
+    missing = set(OWN) - set(EXAMPLES)
+    assert not missing, f"give tests/guide_strategies.py an instance of {sorted(missing)} in EXAMPLES"
+    for name in OWN:
+        assert EXAMPLES[name]
+        assert all(discover().name_of(guide) == name for guide in EXAMPLES[name])
+    assert not discover().failures
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_registered_guide_keeps_the_contract(name: str) -> None:
+    for guide in EXAMPLES[name]:
+        check_guide(guide, bench=BENCH, more=RECIPE_CHECKS)
+
+
+@parametrize_with_checks([Keywords("storm")], bench=BENCH, more=RECIPE_CHECKS)
+def test_check_by_check(guide: Guide, check: Any) -> None:
+    check(guide)
+
+
+# -- wrong types ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_wrong_types_are_never_bare_errors(name: str) -> None:
+    """Each field of each guide, with a value of every type: made, or refused by an error of ours."""
+    cls = discover().get(name).guide
+    refused = 0
+    for guide in EXAMPLES[name]:
+        fields = guide.fields()
+        for field in fields:
+            for value in WRONG:
+                given = fields | {field: (value,) if field == cls.variadic else value}
+                positional = given.pop(cls.variadic, ()) if cls.variadic else ()
+                try:
+                    cls(*positional, **given)
+                except InvalidGuideError as error:
+                    refused += 1
+                    assert "use " in str(error) or "give " in str(error) or ": " in str(error)
+                except RedraftError:
+                    refused += 1
+    assert refused >= len(WRONG) // 2
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Bias("x"), r"^Bias: phrases is 'x': use a mapping of strings to numbers or a tuple of \(a"),
+        (lambda: Bias({"a": "b"}), r"^Bias: phrases\['a'\] is 'b': use a number$"),
+        (lambda: Words("3"), "^Words: least is '3': use a whole number$"),
+        (lambda: Words(1, 2.5), "^Words: most is 2.5: use a whole number or None$"),
+        (lambda: Keywords("a", whole="yes"), "^Keywords: whole is 'yes': use True or False$"),
+        (lambda: Keywords("a", ["b", 3]), r"^Keywords: words\[1\]\[1\] is 3: use a string$"),
+        (lambda: Forbid("a", regexes=3), "^Forbid: regexes is 3: use a sequence of strings$"),
+        (lambda: Infill(None), "^Infill: template is None: use a string$"),
+    ],
+)
+def test_a_wrong_type_is_named(make: Any, message: str) -> None:
+    with pytest.raises(InvalidGuideError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"prompt": 3}, "prompt is 3: use a string"),
+        ({"settings": {}}, r"settings is \{\}: use a Settings or None"),
+        ({"seed": "7"}, "seed is '7': use a whole number or None"),
+        ({"condition": "tale"}, "condition is 'tale': use a mapping of strings to strings or None"),
+        ({"condition": {"genre": 3}}, r"condition\['genre'\] is 3: use a string"),
+        ({"on_step": 3}, "on_step is 3"),
+        ({"guides": 3}, "guides is 3: pass a list of objects"),
+        ({"guides": "storm"}, "guides is 'storm': pass a list of objects"),
+        ({"guides": [Words]}, "is no guide"),
+        ({"temperature": "hot"}, "Settings: temperature is 'hot': use a number"),
+        ({"top_p": True}, "Settings: top_p is True: use a number or None"),
+        ({"steps": 2.0}, "steps is 2.0: use a whole number"),
+        ({"selection": "random"}, "selection is 'random': use a Selection"),
+        ({"samples": "2"}, "samples is '2'"),
+        ({"length": "9"}, "length is '9'"),
+    ],
+)
+def test_write_refuses_wrong_types_at_once(options: dict[str, Any], message: str) -> None:
+    denoiser = ToyDenoiser()
+    with pytest.raises(InvalidGuideError, match=message):
+        denoiser.write(**options)
+    assert denoiser.calls == 0
+
+
+def test_lists_become_tuples_and_settings_stay() -> None:
+    assert Bias([["a", 1]]) == Bias((("a", 1.0),))  # type: ignore[arg-type, list-item]
+    denoiser = ToyDenoiser()
+    (result,) = denoiser.write(settings=Settings(steps=3), seed=1)
+    assert result.settings.steps == 3

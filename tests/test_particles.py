@@ -1,0 +1,238 @@
+"""Particles: closed forms on an exact joint, unbiased evidence, rows that do not mix, degenerate cases."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+import torch
+from toys import Chaos, Exact, small_vocabulary
+
+from redraft.denoiser import BestOf, InvalidGuideError, LeftToRight, Particles, Random, Settings, during
+from redraft.denoiser.particles import Potential, Resampling
+from redraft.denoiser.swarm import drawn, row_seeds
+from redraft.guidance import Keywords, Pattern, Reward
+from redraft.recipes import InvalidRecipeError, Recipe, to_dict
+
+GENERATOR = torch.Generator().manual_seed(5)
+JOINT = torch.rand([3, 3, 3], generator=GENERATOR, dtype=torch.float64) ** 4
+JOINT = JOINT / JOINT.sum()
+TEXTS = ["".join(w) for w in itertools.product("abc", repeat=3)]
+P = dict(zip(TEXTS, JOINT.flatten().tolist(), strict=True))
+
+
+def skewed(text: str) -> float:
+    """A score that no sum over positions is."""
+    return 1.5 * (text.count("a") == 2) + 0.4 * text.startswith("c") - 0.8 * (text[-1] == "b")
+
+
+def scores(texts: Sequence[str]) -> list[float]:
+    return [skewed(text) for text in texts]
+
+
+def tilted() -> tuple[dict[str, float], float]:
+    mass = {text: P[text] * math.exp(skewed(text)) for text in TEXTS}
+    total = sum(mass.values())
+    return {text: value / total for text, value in mass.items()}, total
+
+
+@pytest.mark.parametrize("potential", ["difference", "max", "sum"])
+@pytest.mark.parametrize("resample", ["systematic", "multinomial"])
+def test_the_weighted_particles_are_the_tilted_joint(potential: Potential, resample: Resampling) -> None:
+    count = 4000
+    (result,) = Exact(JOINT, "abc").write(
+        Reward(scores), seed=3, steps=3, selection=Random(), batch_size=count,
+        particles=Particles(count, potential, ess=0.9, resample=resample),
+    )  # fmt: skip
+    population = result.particles
+    assert population is not None
+    assert len(population.resampled) >= 1
+    assert math.isclose(sum(population.weights), 1.0, rel_tol=1e-9)
+    wanted, total = tilted()
+    share: Counter[str] = Counter()
+    for text, weight in zip(population.texts, population.weights, strict=True):
+        share[text] += weight
+    worst = math.exp(2 * 2.7)  # the square of the largest weight ratio, twice resampled
+    for text, p in wanted.items():
+        assert abs(share[text] - p) < 6 * math.sqrt(p * (1 - p) * worst / count / 8), text
+    assert abs(population.log_z - math.log(total)) < 6 * math.sqrt(worst / count / 8)
+
+
+def test_the_bound_would_catch_the_untilted_joint() -> None:
+    wanted, _ = tilted()
+    worst = math.exp(2 * 2.7)
+    assert any(abs(P[t] - p) > 6 * math.sqrt(p * (1 - p) * worst / 4000 / 8) for t, p in wanted.items())
+
+
+@pytest.mark.parametrize("ess", [0.0, 0.7, 1.0])
+def test_the_mean_weight_is_an_unbiased_estimate_of_the_evidence(ess: float) -> None:
+    """E[exp(log_z)] = E_p[exp(score)], however few particles there are."""
+    n = 800
+    results = Exact(JOINT, "abc").write(
+        Reward(scores), samples=n, seed=50, steps=3, selection=Random(), batch_size=4 * n,
+        particles=Particles(4, ess=ess),
+    )  # fmt: skip
+    found = torch.tensor([math.exp(r.particles.log_z) for r in results if r.particles])
+    assert abs(float(found.mean()) - tilted()[1]) < 5 * float(found.std()) / math.sqrt(n)
+
+
+def test_the_sampled_text_follows_the_target() -> None:
+    n = 400
+    results = Exact(JOINT, "abc").write(
+        Reward(scores), samples=n, seed=9, steps=3, selection=Random(), batch_size=3000,
+        particles=Particles(30),
+    )  # fmt: skip
+    wanted, _ = tilted()
+    counts = Counter(result.text for result in results)
+    kept = [text for text in TEXTS if n * wanted[text] >= 5]
+    statistic = sum((counts[t] - n * wanted[t]) ** 2 / (n * wanted[t]) for t in kept)
+    assert statistic < len(kept) - 1 + 6 * math.sqrt(2 * (len(kept) - 1))
+
+
+@pytest.mark.parametrize("twist", [True, False])
+def test_the_language_s_log_z_is_the_twist(twist: bool) -> None:
+    """With it the weighted particles are p given the language; without, the run that draws within it."""
+    count = 4000
+    (result,) = Exact(JOINT, "abc").write(
+        [Pattern("a.*[bc]|b.*[ac]|c.*[ab]")], seed=4, steps=3, selection=LeftToRight(), batch_size=count,
+        particles=Particles(count, twist=twist, ess=0.5),
+    )  # fmt: skip
+    population = result.particles
+    assert population is not None
+    inside = {t: p for t, p in P.items() if t[0] != t[-1]}  # nothing is ever forced
+    total = sum(inside.values())
+    share: Counter[str] = Counter()
+    for text, weight in zip(population.texts, population.weights, strict=True):
+        share[text] += weight
+    assert set(share) <= set(inside)
+    far = max(
+        abs(share[t] - p / total) / math.sqrt(p / total * (1 - p / total) / count) for t, p in inside.items()
+    )
+    assert (far < 8) == twist
+    assert (abs(population.log_z - math.log(total)) < 0.1) == twist
+
+
+def test_one_particle_is_no_particles() -> None:
+    denoiser = Chaos(small_vocabulary())
+    guides = [Keywords("storm")]
+    plain = denoiser.write(guides, samples=3, seed=7, steps=6)
+    one = denoiser.write(guides, samples=3, seed=7, steps=6, particles=Particles(1))
+    assert [(r.text, r.trace, r.pressure) for r in plain] == [(r.text, r.trace, r.pressure) for r in one]
+
+
+def test_equal_weights_change_nothing() -> None:
+    """Every particle is the text of its own seed, and none is resampled."""
+    denoiser = Chaos(small_vocabulary())
+    guide = Reward(lambda texts: [0.7] * len(texts))
+    (result,) = denoiser.write(guide, seed=2, steps=5, particles=Particles(6, "sum"), batch_size=6)
+    population = result.particles
+    assert population is not None
+    assert population.resampled == ()
+    assert population.weights == pytest.approx([1 / 6] * 6)
+    alone = [denoiser.write(seed=s, steps=5)[0].text for s in row_seeds([2], 6)]
+    assert list(population.texts) == alone
+    assert result.text == alone[population.chosen]
+
+
+@pytest.mark.parametrize("potential", ["difference", "max", "sum"])
+def test_texts_of_a_batch_are_texts_alone(potential: Potential) -> None:
+    """Rows of different requests never mix: not in weights, not in rows, not in random numbers."""
+    denoiser = Chaos(small_vocabulary(whole_first=True), sharpness=1.0)
+    guides = [Keywords("storm"), 0.5 * Reward(lambda texts: [len(set(t)) / 4 for t in texts])]
+    options = {"steps": 7, "particles": Particles(5, potential, ess=0.9)}
+    together = denoiser.write(guides, samples=4, seed=60, batch_size=20, **options)
+    assert any(r.particles.resampled for r in together if r.particles)
+    for k, result in enumerate(together):
+        (alone,) = denoiser.write(guides, seed=60 + k, **options)
+        assert (alone.text, alone.trace, alone.pressure) == (result.text, result.trace, result.pressure)
+        assert alone.particles == result.particles
+        if result.particles:
+            assert result.particles.scores == tuple(0.5 * len(set(t)) / 4 for t in result.particles.texts)
+
+
+def test_a_trace_is_its_text_s_own_history() -> None:
+    """Replaying the chosen particle's commits gives its text, through every resampling."""
+    denoiser = Chaos(small_vocabulary())
+    guide = Reward(lambda texts: [3.0 * t.count("s") for t in texts])
+    (result,) = denoiser.write(guide, seed=1, steps=8, particles=Particles(8, ess=1.0), batch_size=8)
+    tokens: dict[int, int] = {}
+    for commit in result.trace:
+        tokens |= dict(zip(commit.positions, commit.tokens, strict=True))
+    assert tuple(tokens[i] for i in range(len(result.tokens))) == result.tokens
+    assert result.particles is not None
+    assert result.particles.texts[result.particles.chosen] == result.text
+    assert result.forward_passes == 8 * result.steps
+
+
+def test_best_of_is_the_best_of_independent_texts() -> None:
+    denoiser = Chaos(small_vocabulary())
+
+    def length(texts: Sequence[str]) -> list[float]:
+        seen.append(len(texts))
+        return [float(len(text)) for text in texts]
+
+    seen: list[int] = []
+    (best,) = denoiser.write(Reward(length), seed=5, steps=5, particles=BestOf(6))
+    alone = [denoiser.write(seed=s, steps=5)[0].text for s in row_seeds([5], 6)]
+    assert best.text == max(alone, key=len)
+    assert seen == [6, 1]  # the drafts of the last step, and the check of the chosen text
+
+
+def test_systematic_resampling_keeps_whole_shares() -> None:
+    """A particle of weight w gets floor(K w) or ceil(K w) children, K w in the mean."""
+    generator = torch.Generator().manual_seed(1)
+    weights = torch.rand(200, 7, generator=generator, dtype=torch.float64) ** 3
+    weights = weights / weights.sum(-1, keepdim=True)
+    uniform = torch.rand(200, 7, generator=generator, dtype=torch.float64)
+    for how in ("systematic", "stratified", "multinomial"):
+        parents = drawn(weights, uniform, how)
+        children = torch.nn.functional.one_hot(parents, 7).sum(1).double()
+        assert abs(float((children - 7 * weights).mean(0).abs().max())) < 6 * math.sqrt(7 * 0.25 / 200)
+        if how == "systematic":
+            assert bool((children >= (7 * weights).floor()).all())
+            assert bool((children <= (7 * weights).ceil()).all())
+
+
+def test_during_weighs_only_in_its_part_and_scale_multiplies() -> None:
+    (early,) = Exact(JOINT, "abc").write(
+        during(0.0, 0.5, Reward(scores)), seed=1, steps=3, particles=Particles(64, ess=1.0), batch_size=64
+    )
+    (twice,) = Exact(JOINT, "abc").write(2.0 * Reward(scores), seed=1, steps=3, particles=Particles(4))
+    assert early.particles is not None
+    assert twice.particles is not None
+    assert set(early.particles.scores) == {0.0}
+    assert twice.particles.scores == tuple(2 * skewed(t) for t in twice.particles.texts)
+    assert {v.strength for v in (*early.verdicts, *twice.verdicts)} == {"searched"}
+
+
+def test_what_cannot_be_meant_is_refused_before_any_pass() -> None:
+    denoiser = Chaos(small_vocabulary())
+    with pytest.raises(InvalidGuideError, match="Particles"):
+        denoiser.write(Reward(scores))
+    with pytest.raises(InvalidGuideError, match="temperature 0"):
+        denoiser.write(temperature=0.0, particles=Particles(4))
+    for wrong in ({"count": 0}, {"ess": 1.5}, {"potential": "mean"}, {"resample": "x"}, {"result": "all"}):
+        with pytest.raises(InvalidGuideError):
+            Particles(**wrong)  # type: ignore[arg-type]
+    assert denoiser.calls == 0
+    with pytest.raises(InvalidGuideError, match="finite"):
+        denoiser.write(Reward(lambda texts: [math.nan] * len(texts)), steps=2, particles=Particles(2))
+    with pytest.raises(InvalidGuideError, match="one a text"):
+        denoiser.write(Reward(lambda texts: [0.0]), steps=2, particles=Particles(2))
+
+
+def test_settings_with_particles_come_back() -> None:
+    settings = Settings(particles=Particles(4, "max", 0.3, result="best"))
+    assert Settings.from_dict(settings.to_dict()) == settings
+    assert Settings(particles=BestOf(3)).to_dict()["particles"]["ess"] == 0.0
+
+
+def test_a_recipe_holds_particles_and_no_function() -> None:
+    recipe = Recipe(settings={"particles": {"count": 4, "result": "best"}, "steps": 3}, seed=1, samples=2)
+    assert Recipe.from_dict(recipe.to_dict()) == recipe
+    assert recipe.settings["particles"]["potential"] == "difference"
+    with pytest.raises(InvalidRecipeError, match="Python"):
+        to_dict(Reward(scores))

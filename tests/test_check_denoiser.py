@@ -10,13 +10,7 @@ import pytest
 import torch
 
 from redraft.denoiser import Denoiser, InvalidGuideError, Vocabulary, load
-from redraft.denoiser.testing import (
-    DENOISER_CHECKS,
-    ContractError,
-    ToyDenoiser,
-    check_denoiser,
-    toy_vocabulary,
-)
+from redraft.denoiser.testing import DENOISER_CHECKS, ContractError, ToyDenoiser, check_denoiser, toy_vocabulary
 
 COUNT = itertools.count()
 BROKEN: dict[str, type[ToyDenoiser]] = {}
@@ -43,9 +37,7 @@ class Lossy(ToyDenoiser):
     def __init__(self) -> None:
         own = toy_vocabulary()
         super().__init__(
-            Vocabulary(
-                own.token_bytes, lambda text: own.encode(text.replace(" ", "")), mask_id=0, eos_id=1, pad_id=2
-            )
+            Vocabulary(own.token_bytes, lambda text: own.encode(text.replace(" ", "")), mask_id=0, eos_id=1, pad_id=2)
         )
 
 
@@ -61,9 +53,7 @@ class Holes(ToyDenoiser):
     def prepare(self, text, batch, condition=None):  # type: ignore[no-untyped-def]
         prompt = super().prepare(text.replace("<mask>", "\0"), batch, condition)
         nul = self.vocabulary.encode("\0")[0]
-        return replace(
-            prompt, tokens=torch.where(prompt.tokens == nul, self.vocabulary.mask_id, prompt.tokens)
-        )
+        return replace(prompt, tokens=torch.where(prompt.tokens == nul, self.vocabulary.mask_id, prompt.tokens))
 
 
 @breaks("logits")

@@ -284,9 +284,7 @@ class Cased(Hard):
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_guide_fails_exactly_its_check(name: str) -> None:
-    failed = {
-        r.name: r for r in check_guide(BROKEN[name], bench=BENCH, raises=False) if r.outcome == "failed"
-    }
+    failed = {r.name: r for r in check_guide(BROKEN[name], bench=BENCH, raises=False) if r.outcome == "failed"}
     assert list(failed) == [name]
     with pytest.raises(ContractError, match=f"(?s){name} failed: .*why it matters: .*remedy: "):
         examine(BROKEN[name], bench=BENCH).report()

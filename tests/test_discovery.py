@@ -65,10 +65,7 @@ gone = redraft_nowhere:y
 @pytest.fixture
 def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "redraft_kinds.py").write_text(SOURCE)
-    for name, points in (
-        ("redraft_kinds-1.5", POINTS),
-        ("redraft_again-2", "[redraft.classifiers]\ntwin = redraft_kinds:Mine\n"),
-    ):
+    for name, points in (("redraft_kinds-1.5", POINTS), ("redraft_again-2", "[redraft.classifiers]\ntwin = redraft_kinds:Mine\n")):
         info = tmp_path / f"{name}.dist-info"
         info.mkdir()
         title, version = name.replace("_", "-").rsplit("-", 1)
@@ -117,9 +114,7 @@ def test_load_asks_the_adapters(plugin: Path) -> None:
     with pytest.raises(UnsupportedModelError, match=r'adapter "one" .*fails at the config of .*KeyError'):
         load(model(plugin, "cursed"))
     gpt = model(plugin, "gpt2")
-    with pytest.raises(
-        UnsupportedModelError, match=r"is a 'gpt2' model .*adapter \"gone\" of redraft-kinds 1.5"
-    ):
+    with pytest.raises(UnsupportedModelError, match=r"is a 'gpt2' model .*adapter \"gone\" of redraft-kinds 1.5"):
         load(gpt)
     assert adapter_for("x", {"model_type": "bert"}) is None
 

@@ -53,11 +53,7 @@ def _early(facts: GuideFacts) -> None:
     """On every canvas, and with a vocabulary of a few letters, it runs to the end or is refused at once."""
     poor = ToyDenoiser(toy_vocabulary(b"aehst .\n", ()), length=12)
     ways: list[tuple[ToyDenoiser, int | None, str]] = [
-        (
-            ToyDenoiser(facts.scene.vocabulary, length=facts.scene.length),
-            length,
-            f"a canvas of {length} tokens",
-        )
+        (ToyDenoiser(facts.scene.vocabulary, length=facts.scene.length), length, f"a canvas of {length} tokens")
         for length in (1, 2, facts.scene.length)
     ]
     for denoiser, length, where in [*ways, (poor, None, "a vocabulary of eight letters")]:

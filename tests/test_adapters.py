@@ -25,6 +25,7 @@ from redraft.denoiser import (
 from redraft.denoiser.models.pretrained import find_tokenizer
 from redraft.denoiser.randomness import Randomness
 from redraft.denoiser.step import Scene
+from redraft.denoiser.testing import check_denoiser
 from redraft.guidance import Bias, Forbid, Infill, Keywords, Pattern, Repetition, Sentences, Tokens, Words
 
 LONG = 30
@@ -59,6 +60,10 @@ def test_the_denoiser_says_which_adapter_and_why(denoiser: Denoiser) -> None:
     assert denoiser.adapter.lower().replace("-", "_").replace("masked_lm", "") in repr(denoiser).lower()
     assert denoiser.why
     assert denoiser.adapter in repr(denoiser)
+
+
+def test_the_contract_of_denoisers_is_kept(denoiser: Denoiser) -> None:
+    assert not [result for result in check_denoiser(denoiser) if result.outcome == "failed"]
 
 
 @pytest.mark.parametrize("which", sorted(GUIDES))

@@ -63,6 +63,7 @@ class OneSequence(Denoiser):
         self.device = next(model.parameters()).device
         self.filler = vocabulary.mask_id if filler is None else filler
         self.max_length = max_positions - len(before) - len(after)
+        self.length = min(type(self).length, self.max_length)
         self._before = tuple(before)
         self._after = torch.tensor(list(after), dtype=torch.int64, device=self.device)
         self._positions = max_positions

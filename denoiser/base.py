@@ -17,6 +17,7 @@ from redraft.denoiser.step import Prompt
 from redraft.denoiser.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
+    from redraft.denoiser.chat import ChatTemplate
     from redraft.denoiser.guide import Guide
     from redraft.denoiser.result import Result
 
@@ -26,7 +27,7 @@ class Denoiser(ABC):
 
     `max_length` is the longest canvas in tokens; `length` the canvas it writes when nothing says otherwise;
     `settings` its own decoding defaults; `conditions` the tags it takes, by kind, with their values;
-    `filler` the token that pads shorter prompts; `adapter` and `why`: which adapter `load` took, and why.
+    `filler` the token that pads shorter prompts; `template` its chat template; `adapter` and `why`: which adapter `load` took, and why.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Denoiser(ABC):
     settings: Settings = Settings()
     conditions: Mapping[str, tuple[str, ...]] = {}
     filler: int = 0
+    template: ChatTemplate | None = None
     adapter: str = ""
     why: str = ""
 
@@ -55,10 +57,12 @@ class Denoiser(ABC):
 
     def lead(self, text: str, condition: Mapping[str, str], *, chat: bool = False) -> list[int]:
         """Token ids that stand before the canvas for one prompt, specials in the prompt off."""
-        if chat:
+        if chat and self.template is None:
             raise InvalidGuideError(
                 f"{self.name} has no chat template: leave chat out and give the whole prompt"
             )
+        if chat and self.template is not None:
+            return self.template.encode(text, self.vocabulary, self.name)
         return self.vocabulary.encode(text, exact=False) if text else []
 
     def prepare(

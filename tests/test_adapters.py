@@ -176,7 +176,7 @@ def test_shifted_logits_stand_one_position_earlier() -> None:
 
 
 def _id(denoiser: Any, marker: str) -> int:
-    return int(denoiser._template.tokenizer.convert_tokens_to_ids(marker))
+    return int(denoiser.template.tokenizer.convert_tokens_to_ids(marker))
 
 
 def test_a_canvas_with_nothing_before_it_has_logits_all_the_same() -> None:

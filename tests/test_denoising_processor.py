@@ -28,14 +28,13 @@ def _tokenizer() -> PreTrainedTokenizerFast:
 TOKENIZER = _tokenizer()
 
 
-@pytest.fixture(scope="module")
-def model() -> Any:
+def tiny_config(size: int, **ids: int) -> Any:
     from transformers import DiffusionGemmaConfig, DiffusionGemmaTextConfig
     from transformers.models.gemma4 import Gemma4VisionConfig
 
     heads = {"num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 8}
     text = DiffusionGemmaTextConfig(
-        vocab_size=330,
+        vocab_size=size,
         hidden_size=16,
         intermediate_size=32,
         num_hidden_layers=2,
@@ -46,15 +45,20 @@ def model() -> Any:
         top_k_experts=1,
         moe_intermediate_size=16,
         layer_types=["sliding_attention", "full_attention"],
-        pad_token_id=TOKENIZER.pad_token_id,
-        eos_token_id=TOKENIZER.eos_token_id,
-        bos_token_id=1,
         **heads,
+        **ids,
     )
     vision = Gemma4VisionConfig(hidden_size=16, intermediate_size=16, num_hidden_layers=1, **heads)
+    return DiffusionGemmaConfig(
+        text_config=text, vision_config=vision, canvas_length=CANVAS, image_token_id=size - 1
+    )
+
+
+@pytest.fixture(scope="module")
+def model() -> Any:
     torch.manual_seed(0)
-    config = DiffusionGemmaConfig(
-        text_config=text, vision_config=vision, canvas_length=CANVAS, image_token_id=329
+    config = tiny_config(
+        330, pad_token_id=TOKENIZER.pad_token_id, eos_token_id=TOKENIZER.eos_token_id, bos_token_id=1
     )
     return native.DiffusionGemmaForBlockDiffusion(config).eval()
 

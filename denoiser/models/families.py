@@ -25,10 +25,10 @@ BY_TYPE = {
     "lladamoe": ("LLaDA", "llada", True),
     "dream": ("Dream", "dream", True),
     "mdlm": ("MDLM", "mdlm", True),
-    "diffusion_gemma": ("DiffusionGemma", "diffusion_gemma", False),
-    "llada2_moe": ("LLaDA2", "block_causal", True),
-    "sdar": ("SDAR", "block_causal", True),
-    "sdar_moe": ("SDAR", "block_causal", True),
+    "diffusion_gemma": ("DiffusionGemma", "open_blocks", False),
+    "llada2_moe": ("LLaDA2", "open_blocks", True),
+    "sdar": ("SDAR", "open_blocks", True),
+    "sdar_moe": ("SDAR", "open_blocks", True),
 }
 #: the same by architecture, where the model_type says less
 BY_HEAD = {

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import torch
 
 from redraft.denoiser.errors import UnsupportedModelError
-from redraft.denoiser.models.chat import ChatTemplate
+from redraft.denoiser.chat import ChatTemplate
 from redraft.denoiser.vocabulary import Vocabulary
 
 T = TypeVar("T")
@@ -61,6 +61,7 @@ class Pretrained:
 
     def vocabulary(self, *, mask_id: int | None, eos: bool = False) -> Vocabulary:
         """The bytes of every token; with `eos` a text ends in the tokenizer's EOS and is padded behind it."""
+        text = self.network.config.get_text_config()
         end = self.tokenizer.eos_token_id if eos else None
         pad = self.tokenizer.pad_token_id if eos else None
         return Vocabulary.from_tokenizer(
@@ -68,7 +69,7 @@ class Pretrained:
             mask_id=mask_id,
             eos_id=end,
             pad_id=None if pad == mask_id else pad,
-            size=self.number("vocab_size", default=0),
+            size=self.number("vocab_size", default=int(getattr(text, "vocab_size", 0))),
         )
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from redraft.denoiser.base import Denoiser
 from redraft.denoiser.canvas import Canvas
 from redraft.denoiser.errors import UnsupportedModelError
-from redraft.denoiser.models.chat import ChatTemplate
+from redraft.denoiser.chat import ChatTemplate
 from redraft.denoiser.noise import Absorbing
 from redraft.denoiser.step import Prompt
 from redraft.denoiser.vocabulary import Vocabulary
@@ -67,7 +67,7 @@ class OneSequence(Denoiser):
         self._before = tuple(before)
         self._after = torch.tensor(list(after), dtype=torch.int64, device=self.device)
         self._positions = max_positions
-        self._template = template
+        self.template = template
         eos = vocabulary.eos_id
         written = {eos, vocabulary.pad_id if eos is not None else None}
         never = [k for k, raw in enumerate(vocabulary.token_bytes) if not raw and k not in written]
@@ -80,9 +80,8 @@ class OneSequence(Denoiser):
         raise NotImplementedError
 
     def lead(self, text: str, condition: Mapping[str, str], *, chat: bool = False) -> list[int]:
-        if chat and self._template is not None:
-            return self._template.encode(text, self.vocabulary, self.name)
-        return [*self._before, *super().lead(text, condition, chat=chat)]
+        own = super().lead(text, condition, chat=chat)
+        return own if chat else [*self._before, *own]  # a template brings its own begin token
 
     def longest(self, prompt: Prompt) -> int:
         return min(self.max_length, self._positions - prompt.tokens.shape[1] - len(self._after))

@@ -13,9 +13,13 @@ _SLOT = "redraft-message-slot"
 
 @dataclass(frozen=True)
 class ChatTemplate:
-    """`head message tail`: the template's own markers are tokens, the message's are text."""
+    """`head message tail`: the template's own markers are tokens, the message's are text.
+
+    `skip` is left out where the template begins with it (for an adapter that puts its begin token there itself).
+    """
 
     tokenizer: Any
+    skip: int | None = None
 
     def encode(self, message: str, vocabulary: Vocabulary, name: str) -> list[int]:
         """Token ids of a conversation that waits for the model's answer to `message`.
@@ -35,7 +39,9 @@ class ChatTemplate:
                 f"{name}: its chat template changes the message: leave chat out and give the whole prompt"
             )
         inner = vocabulary.encode(kept, exact=False) if kept else []
-        return [*self._marked(head), *inner, *self._marked(tail)]
+        before = self._marked(head)
+        before = before[1:] if self.skip is not None and before[:1] == [self.skip] else before
+        return [*before, *inner, *self._marked(tail)]
 
     def _rendered(self, message: str) -> str:
         turns = [{"role": "user", "content": message}]

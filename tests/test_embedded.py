@@ -35,6 +35,21 @@ def test_the_encoder_computes_what_transformers_does(denoiser: Denoiser) -> None
     torch.testing.assert_close(ours[kept], logits[kept], atol=2e-4, rtol=1e-4)
 
 
+def test_prompts_that_differ_by_row_are_single_runs(denoiser: Denoiser) -> None:
+    prompts = ["", "It was dark.", "The old man went home, and the dog"]
+    together = denoiser.write(Words(5, 12), prompt=prompts, seed=3, steps=6, condition={"genre": "tale"})
+    for k, prompt in enumerate(prompts):
+        (alone,) = denoiser.write(
+            Words(5, 12), prompt=prompt, seed=3 + k, steps=6, condition={"genre": "tale"}, length=together[k].length
+        )
+        assert alone.tokens == together[k].tokens
+        assert together[k].prompt == prompt
+    with pytest.raises(InvalidGuideError, match="has no chat template"):
+        denoiser.write(prompt="It", chat=True)
+    with pytest.raises(InvalidGuideError, match="use text, or a list"):
+        denoiser.write(prompt=7)  # type: ignore[arg-type]
+
+
 def test_eight_samples_are_eight_single_runs(denoiser: Denoiser) -> None:
     guides = [Keywords("storm"), Words(5, 12)]
     together = denoiser.write(guides, samples=8, seed=3, steps=8)

@@ -27,7 +27,8 @@ class Denoiser(ABC):
 
     `max_length` is the longest canvas in tokens; `length` the canvas it writes when nothing says otherwise;
     `settings` its own decoding defaults; `conditions` the tags it takes, by kind, with their values;
-    `filler` the token that pads shorter prompts; `template` its chat template; `adapter` and `why`: which adapter `load` took, and why.
+    `filler` the token that pads shorter prompts; `template` its chat template; `adapter` and `why`: which
+    adapter `load` took, and why.
     """
 
     name: str

@@ -40,7 +40,12 @@ def test_prompts_that_differ_by_row_are_single_runs(denoiser: Denoiser) -> None:
     together = denoiser.write(Words(5, 12), prompt=prompts, seed=3, steps=6, condition={"genre": "tale"})
     for k, prompt in enumerate(prompts):
         (alone,) = denoiser.write(
-            Words(5, 12), prompt=prompt, seed=3 + k, steps=6, condition={"genre": "tale"}, length=together[k].length
+            Words(5, 12),
+            prompt=prompt,
+            seed=3 + k,
+            steps=6,
+            condition={"genre": "tale"},
+            length=together[k].length,
         )
         assert alone.tokens == together[k].tokens
         assert together[k].prompt == prompt

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import torch
 
-from redraft.denoiser.errors import UnsupportedModelError
 from redraft.denoiser.chat import ChatTemplate
+from redraft.denoiser.errors import UnsupportedModelError
 from redraft.denoiser.vocabulary import Vocabulary
 
 T = TypeVar("T")

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from redraft.denoiser.base import Denoiser
 from redraft.denoiser.canvas import Canvas
-from redraft.denoiser.errors import UnsupportedModelError
 from redraft.denoiser.chat import ChatTemplate
+from redraft.denoiser.errors import UnsupportedModelError
 from redraft.denoiser.noise import Absorbing
 from redraft.denoiser.step import Prompt
 from redraft.denoiser.vocabulary import Vocabulary

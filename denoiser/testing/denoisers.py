@@ -43,9 +43,7 @@ def _described(facts: DenoiserFacts) -> str:
     demand(isinstance(own.vocabulary, Vocabulary), f"vocabulary is {own.vocabulary!r}")
     demand(isinstance(own.device, torch.device), f"device is {own.device!r}, not a torch.device")
     demand(isinstance(own.settings, Settings), f"settings is {own.settings!r}")
-    demand(
-        1 <= own.length <= own.max_length, f"length is {own.length} and max_length {own.max_length}"
-    )
+    demand(1 <= own.length <= own.max_length, f"length is {own.length} and max_length {own.max_length}")
     return f"{len(own.vocabulary)} tokens, at most {own.max_length} on a canvas, on {own.device}"
 
 
@@ -67,7 +65,9 @@ def _bytes(facts: DenoiserFacts) -> None:
 def _markers(facts: DenoiserFacts) -> str:
     own, read = facts.denoiser, 0
     barred = {token for token, raw in enumerate(own.vocabulary.token_bytes) if not raw}
-    always = Counter(own.prepare(facts.text, 1).tokens.flatten().tolist())  # a begin token and tags may stand there
+    always = Counter(
+        own.prepare(facts.text, 1).tokens.flatten().tolist()
+    )  # a begin token and tags may stand there
     for marker in MARKERS:
         try:
             tokens = own.prepare(f"{facts.text} {marker}", 1).tokens
@@ -101,7 +101,8 @@ def _conditions(facts: DenoiserFacts) -> str:
         demand(bool(values), f"condition {kind!r} has no value")
         prompt = own.prepare("", 1, {kind: values[-1]})
         demand(
-            dict(prompt.condition) == {kind: values[-1]}, f"condition {kind!r} gets lost on the way to the prompt"
+            dict(prompt.condition) == {kind: values[-1]},
+            f"condition {kind!r} gets lost on the way to the prompt",
         )
         own(facts.blank(1, facts.length), prompt)
     for wrong in ({"no-such-kind": "x"}, *({kind: "no-such-value"} for kind in own.conditions)):
@@ -172,7 +173,8 @@ def _rows(facts: DenoiserFacts) -> str:
         apart = (alone - together[row : row + 1])[..., ~facts.never].abs().max().item()
         most = max(most, apart)
         demand(
-            apart <= facts.tolerance, f"row {row} alone differs by {apart:.3g} nats, more than {facts.tolerance:g}"
+            apart <= facts.tolerance,
+            f"row {row} alone differs by {apart:.3g} nats, more than {facts.tolerance:g}",
         )
     return f"at most {most:.2g} nats apart"
 

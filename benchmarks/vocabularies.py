@@ -11,6 +11,7 @@ import base64
 import importlib.util
 import json
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 
 import regex
@@ -58,9 +59,7 @@ def _merge(raw: bytes, rank: dict[bytes, int]) -> list[int]:
     """Byte-pair encoding of one piece: join the neighbours of lowest rank until none can be joined."""
     parts = [raw[k : k + 1] for k in range(len(raw))]
     while len(parts) > 1:
-        ranked = [
-            (rank[a + b], k) for k, (a, b) in enumerate(zip(parts, parts[1:], strict=False)) if a + b in rank
-        ]
+        ranked = [(rank[a + b], k) for k, (a, b) in enumerate(pairwise(parts)) if a + b in rank]
         if not ranked:
             break
         at = min(ranked)[1]

@@ -107,7 +107,8 @@ def _probabilities(facts: ClassifierFacts) -> None:
 def _are_probabilities(scores: NDArray[np.float64]) -> None:
     demand(bool(np.isfinite(scores).all()), "a score is not finite")
     demand(
-        bool(((scores >= 0) & (scores <= 1)).all()), f"scores run from {scores.min():.3g} to {scores.max():.3g}"
+        bool(((scores >= 0) & (scores <= 1)).all()),
+        f"scores run from {scores.min():.3g} to {scores.max():.3g}",
     )
     sums = scores.sum(1)
     demand(bool(np.allclose(sums, 1.0, atol=1e-6)), f"a row sums to {sums[np.argmax(abs(sums - 1))]:.6g}")
@@ -146,7 +147,8 @@ def _plain(facts: ClassifierFacts) -> str:
     for path in files:
         begin = path.read_bytes()[:2]
         demand(
-            path.suffix in _PLAIN and begin not in (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"),
+            path.suffix in _PLAIN
+            and begin not in (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"),
             f"{path.name} may hold code",
         )
     return ", ".join(path.name for path in files)
@@ -177,7 +179,9 @@ def _damaged(facts: ClassifierFacts) -> None:
                 continue
             except Exception as error:
                 demand(False, f"loading {what} raises a bare {type(error).__name__}: {error}")
-            demand(broken is not None and broken.suffix in (".md", ".txt"), f"{what} is loaded without a word")
+            demand(
+                broken is not None and broken.suffix in (".md", ".txt"), f"{what} is loaded without a word"
+            )
 
 
 def _refuses(facts: ClassifierFacts) -> None:
@@ -206,7 +210,8 @@ def _copies(facts: ClassifierFacts) -> None:
         "fit returns the classifier itself, or something else",
     )
     demand(
-        np.array_equal(before, facts.classifier.score(list(facts.texts))), "fit changes the classifier it is called on"
+        np.array_equal(before, facts.classifier.score(list(facts.texts))),
+        "fit changes the classifier it is called on",
     )
     _are_probabilities(fitted.score(list(facts.texts)))
 
@@ -214,7 +219,9 @@ def _copies(facts: ClassifierFacts) -> None:
 _SCORES = ("probabilities",)
 
 CLASSIFIER_CHECKS: tuple[Check, ...] = (
-    Check("labels", "guides ask for a label by name", "set name and labels, two or more different ones", _labels),
+    Check(
+        "labels", "guides ask for a label by name", "set name and labels, two or more different ones", _labels
+    ),
     Check(
         "score-shape",
         "guides and figures index scores by text and label",
@@ -230,10 +237,18 @@ CLASSIFIER_CHECKS: tuple[Check, ...] = (
         needs=("score-shape",),
     ),
     Check(
-        "any-text", "any text may come to be judged", "give the prior where a text says nothing", _any_text, _SCORES
+        "any-text",
+        "any text may come to be judged",
+        "give the prior where a text says nothing",
+        _any_text,
+        _SCORES,
     ),
     Check(
-        "deterministic", "a verdict is the same each time", "switch dropout off; draw no numbers", _deterministic, _SCORES
+        "deterministic",
+        "a verdict is the same each time",
+        "switch dropout off; draw no numbers",
+        _deterministic,
+        _SCORES,
     ),
     Check("no-edits-in-place", "the texts are the caller's", "work on a copy", _unedited, _SCORES),
     Check(

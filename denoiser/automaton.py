@@ -122,7 +122,24 @@ class Automaton:
         least = self.minimise()  # its states and classes are numbered alike whatever is accepted
         return Automaton(least.classes, least.delta, least.start, ~least.accept).marked_minimal()
 
-    def _combine(self, other: Automaton, truth: tuple[bool, bool, bool, bool], name: str) -> Automaton:
+    def meet(self, other: Automaton, entries: int) -> Automaton | None:
+        """`self & other`, or None where its table of states by classes would have more than `entries` entries."""
+        joint = self.classes.astype(np.int64) * other.delta.shape[1] + other.classes
+        budget = entries // max(1, int(np.count_nonzero(np.bincount(joint))))
+        try:
+            return self._combine(other, (False, False, False, True), "&", budget)
+        except StateBudgetError:
+            if budget >= STATE_BUDGET:
+                raise
+            return None
+
+    def _combine(
+        self,
+        other: Automaton,
+        truth: tuple[bool, bool, bool, bool],
+        name: str,
+        budget: int | None = None,
+    ) -> Automaton:
         if not isinstance(other, Automaton):
             return NotImplemented
         if self.symbols != other.symbols:
@@ -132,7 +149,7 @@ class Automaton:
             (left.classes, left.delta, left.start, left.accept),
             (right.classes, right.delta, right.start, right.accept),
             truth,
-            STATE_BUDGET,
+            min(STATE_BUDGET, STATE_BUDGET if budget is None else budget),
         )
         if parts is None:
             raise StateBudgetError(

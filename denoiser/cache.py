@@ -110,7 +110,7 @@ def _sum(arrays: dict[str, NDArray[np.generic]]) -> NDArray[np.uint8]:
     digest = hashlib.blake2b(digest_size=16)
     for key in ("head", "name", "classes", "delta", "accept"):
         digest.update(repr((arrays[key].dtype.str, arrays[key].shape)).encode())
-        digest.update(np.ascontiguousarray(arrays[key]))
+        digest.update(arrays[key].tobytes())
     return np.frombuffer(digest.digest(), dtype=np.uint8)
 
 

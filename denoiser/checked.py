@@ -14,6 +14,7 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -27,7 +28,6 @@ _NAMES = {
     bytes: "bytes",
     type(None): "None",
 }
-_RIGHT = ""
 
 
 class Checked:
@@ -38,7 +38,7 @@ class Checked:
         if "__init__" in cls.__dict__:
             cls.__init__ = _checking_arguments(cls.__dict__["__init__"])  # type: ignore[method-assign]
         if "__post_init__" in cls.__dict__:
-            cls.__post_init__ = _checking_fields(cls.__dict__["__post_init__"])  # type: ignore[method-assign]
+            setattr(cls, "__post_init__", _checking_fields(cls.__dict__["__post_init__"]))  # noqa: B010
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -49,7 +49,7 @@ def check_fields(value: object) -> None:
 
     Raises `InvalidGuideError` naming the class, the field, the value and the type that is wanted.
     """
-    hints = _hints(type(value))
+    hints = _hints(type(value))  # type: ignore[arg-type]
     for field in dataclasses.fields(value):  # type: ignore[arg-type]
         if field.name not in hints:
             continue
@@ -62,11 +62,9 @@ def check_fields(value: object) -> None:
 
 def check(what: str, value: object, hint: Any) -> None:
     """Raise `InvalidGuideError` unless a value has the type that an annotation says."""
-    place, found = _wrong(value, hint)
-    if place != _RIGHT:
-        raise InvalidGuideError(
-            f"{what}{'' if place == '.' else place} is {_shown(found[0])}: use {described(found[1])}"
-        )
+    wrong = _mismatch(value, hint)
+    if wrong is not None:
+        raise InvalidGuideError(f"{what}{wrong.place} is {_shown(wrong.value)}: use {described(wrong.hint)}")
 
 
 def described(hint: Any) -> str:
@@ -94,71 +92,80 @@ def _plural(hint: Any) -> str:
     return {"a string": "strings", "a number": "numbers", "a whole number": "whole numbers"}.get(named, named)
 
 
-def _wrong(value: object, hint: Any) -> tuple[str, tuple[object, Any]]:
-    """(place, (value there, wanted)) of the first thing wrong; place "." is the value itself, "" nothing."""
-    fine, here = (_RIGHT, (value, hint)), (".", (value, hint))
+@dataclass(frozen=True)
+class _Mismatch:
+    """A value of another type than `hint` says, and the place where it stands within the whole ("[1]")."""
+
+    value: object
+    hint: Any
+    place: str = ""
+
+    def under(self, key: object) -> _Mismatch:
+        return replace(self, place=f"[{key!r}]{self.place}")
+
+
+def _mismatch(value: object, hint: Any) -> _Mismatch | None:
+    """The first thing wrong with a value, None where nothing is."""
     origin, args = get_origin(hint), get_args(hint)
-    if hint is Any or isinstance(hint, typing.TypeVar):
-        return fine
-    if hint is None or hint is type(None):
-        return fine if value is None else here
-    if hint is float:
-        return fine if isinstance(value, (int, float)) and not isinstance(value, bool) else here
-    if hint is int:
-        return fine if isinstance(value, int) and not isinstance(value, bool) else here
-    if origin is Literal:
-        return fine if any(value == arg and type(value) is type(arg) for arg in args) else here
     if origin in (Union, types.UnionType):
-        return _wrong_in_union(value, args, here)
+        return _in_union(value, hint, args)
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return _wrong_in_mapping(value, args, here)
+        return _in_mapping(value, hint, args)
     if isinstance(origin, type) and issubclass(origin, Iterable):
-        return _wrong_in_sequence(value, origin, args, here)
+        return _in_sequence(value, hint, origin, args)
+    return None if _fits(value, hint, origin, args) else _Mismatch(value, hint)
+
+
+def _fits(value: object, hint: Any, origin: Any, args: tuple[Any, ...]) -> bool:
+    if hint is Any:
+        return True
+    if hint is None:
+        return value is None
+    if hint in (int, float):
+        numbers = (int, float) if hint is float else (int,)
+        return isinstance(value, numbers) and not isinstance(value, bool)
+    if origin is Literal:
+        return any(value == arg and type(value) is type(arg) for arg in args)
     if isinstance(hint, type) and not getattr(hint, "_is_protocol", False):
-        return fine if isinstance(value, hint) else here
-    return fine
+        return isinstance(value, hint)
+    return True
 
 
-def _wrong_in_union(value: object, members: tuple[Any, ...], here: Any) -> tuple[str, tuple[object, Any]]:
-    found = [_wrong(value, member) for member in members]
-    if any(place == _RIGHT for place, _ in found):
-        return _RIGHT, here[1]
-    inside = [wrong for wrong in found if wrong[0] != "."]  # the member it was meant to be, wrong further in
-    return inside[0] if inside else here  # type: ignore[no-any-return]
+def _in_union(value: object, hint: Any, members: tuple[Any, ...]) -> _Mismatch | None:
+    found = [_mismatch(value, member) for member in members]
+    if None in found:
+        return None
+    # a member that is wrong further in is the one that was meant
+    return next((wrong for wrong in found if wrong is not None and wrong.place), _Mismatch(value, hint))
 
 
-def _wrong_in_mapping(value: object, args: tuple[Any, ...], here: Any) -> tuple[str, tuple[object, Any]]:
+def _in_mapping(value: object, hint: Any, args: tuple[Any, ...]) -> _Mismatch | None:
     if not isinstance(value, Mapping):
-        return here  # type: ignore[no-any-return]
+        return _Mismatch(value, hint)
     for key, item in value.items() if args else ():
-        for part, hint in ((key, args[0]), (item, args[1])):
-            place, found = _wrong(part, hint)
-            if place != _RIGHT:
-                return f"[{key!r}]{'' if place == '.' else place}", found
-    return _RIGHT, here[1]
+        wrong = _mismatch(key, args[0]) or _mismatch(item, args[1])
+        if wrong is not None:
+            return wrong.under(key)
+    return None
 
 
-def _wrong_in_sequence(
-    value: object, origin: type, args: tuple[Any, ...], here: Any
-) -> tuple[str, tuple[object, Any]]:
+def _in_sequence(value: object, hint: Any, origin: type, args: tuple[Any, ...]) -> _Mismatch | None:
     loose = not issubclass(origin, Collection)  # an Iterable: a string, a set or a generator will do
-    if not isinstance(value, Iterable if loose else (tuple, list, origin)):
-        return here  # type: ignore[no-any-return]
     if isinstance(value, (str, bytes)):
-        return (_RIGHT, here[1]) if loose and args == (type(value),) else here
-    if isinstance(value, Mapping):
-        return here  # type: ignore[no-any-return]
+        return None if loose and args == (type(value),) else _Mismatch(value, hint)
+    if isinstance(value, Mapping) or not isinstance(value, Iterable if loose else (tuple, list, origin)):
+        return _Mismatch(value, hint)
     if not isinstance(value, Collection):
-        return _RIGHT, here[1]  # a generator is used up by looking at it
+        return None  # a generator is used up by looking at it
     fixed = origin is tuple and args and ... not in args
     if fixed and len(value) != len(args):
-        return here  # type: ignore[no-any-return]
+        return _Mismatch(value, hint)
     hints = args if fixed else (args[0] if args else Any,) * len(value)
-    for k, (item, hint) in enumerate(zip(value, hints, strict=True)):
-        place, found = _wrong(item, hint)
-        if place != _RIGHT:
-            return f"[{k}]{'' if place == '.' else place}", found
-    return _RIGHT, here[1]
+    for k, (item, own) in enumerate(zip(value, hints, strict=True)):
+        wrong = _mismatch(item, own)
+        if wrong is not None:
+            return wrong.under(k)
+    return None
 
 
 def _settled(value: Any, hint: Any) -> Any:
@@ -166,7 +173,7 @@ def _settled(value: Any, hint: Any) -> Any:
     if not isinstance(value, (tuple, list)):
         return value
     members = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-    hint = next((m for m in members if get_origin(m) is tuple and _wrong(value, m)[0] == _RIGHT), None)
+    hint = next((m for m in members if get_origin(m) is tuple and _mismatch(value, m) is None), None)
     if hint is None:
         return value
     args = get_args(hint)

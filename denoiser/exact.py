@@ -18,9 +18,13 @@ from redraft.denoiser.masses import (
     draw_tokens,
     masses,
 )
+from redraft.denoiser.nbest import nbest
 from redraft.denoiser.sums import Sums, sums
 
 __all__ = ["Language", "Posterior", "feasible", "posterior", "shortest_canvas"]
+
+#: States x positions that are looked at together for tokens that have no alternative.
+_AT_ONCE = 2**20
 
 
 def posterior(language: Language, log_p: Tensor, tokens: Tensor, open: Tensor) -> Posterior:
@@ -82,7 +86,8 @@ class Posterior:
 
     @cached_property
     def _sums(self) -> list[Sums]:
-        return sums(self.language, self._log_mass)
+        held = torch.where(self.open, -1, self.language.classes[self.tokens.clamp_min(0)])
+        return sums(self.language, self._log_mass, held.T)
 
     def _gathered(self, parts: list[Tensor]) -> Tensor:
         """Results [b, ...] of the groups of rows put back in the batch's order."""
@@ -115,12 +120,17 @@ class Posterior:
         """Where language and committed tokens leave one token only: bool [B, L], and that token (else -1)."""
         committed = torch.where(self.open, -1, self.tokens)
         before, after = reachable(self.language, committed)
-        only = []
-        for i in range(self.open.shape[1]):
-            possible = (before[i][:, :, None] & after[i + 1][:, self.language.delta]).any(1)  # [B, C]
-            count = (possible * self.language.size).sum(-1)
-            only.append(torch.where(count == 1, possible.long().argmax(-1), -1))
-        chosen = torch.stack(only, 1)
+        rows, length = self.open.shape
+        chosen = torch.empty_like(self.tokens)
+        step = max(1, _AT_ONCE // max(1, rows * self.language.states))
+        for i in range(0, length, step):
+            j = min(i + step, length)
+            # States first, positions and rows side by side: [Q, positions * B].
+            here, there = (m.permute(2, 0, 1).flatten(1) for m in (before[i:j], after[i + 1 : j + 1]))
+            possible = self.language.edges.presence.classes(here, there, self.language.width)
+            count = (possible * self.language.size[:, None]).sum(0)
+            only = torch.where(count == 1, possible.long().argmax(0), -1)
+            chosen[:, i:j] = only.view(j - i, rows).T
         token = self._segments.small[chosen.clamp_min(0)]
         forced = self.open & (chosen >= 0)
         return forced, torch.where(forced, token, -1)
@@ -151,10 +161,29 @@ class Posterior:
         ahead = messages.best_ahead(self.language, value)
         state, picked = self.language.start, []
         for i in range(self.open.shape[1]):
-            move = self.language.delta[state]
+            move = self.language.moves(state)
             total = ahead[i + 1].T.gather(1, move) + value[i].T
             ids = torch.where(total == total.amax(-1, keepdim=True), token[:, i], self.log_p.shape[2])
             pick = ids.argmin(-1, keepdim=True)
             picked.append(token[:, i].gather(1, pick).squeeze(1))
             state = move.gather(1, pick).squeeze(1)
         return torch.where(self.open, torch.stack(picked, 1), self.tokens)
+
+    def best_n(self, n: int) -> tuple[Tensor, Tensor]:
+        """The `n` most probable drafts, all different: tokens [B, n, L] and log p [B, n], best first.
+
+        log p = sum over open positions of log p_i(x_i), float64 nats, unnormalised. Drafts within 1e-9 of each other
+        count as equal and come in the order of their token ids. Where the language has fewer, the rest is -1 and
+        -inf. Best-first search on the host with the exact best completion as its bound; not for use inside a step.
+        Raises ValueError for n < 1.
+        """
+        if n < 1:
+            raise ValueError(f"best_n needs n of at least 1, got {n}")
+        top, _ = best_tokens(self._segments, self._rows)
+        ahead = messages.best_ahead(self.language, self._by_position(top))
+        log_p = torch.where(self.open[..., None], clean(self.log_p), 0.0)
+        found = [
+            nbest(self.language, log_p[b], self.tokens[b], self.open[b], ahead[:, :, b], b, n)
+            for b in range(len(self.tokens))
+        ]
+        return torch.stack([tokens for tokens, _ in found]), torch.stack([value for _, value in found])

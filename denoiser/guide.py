@@ -106,6 +106,13 @@ class HardGuide(Guide):
         """A language that holds every text the guide means; by default `language` itself."""
         return self.language(scene)
 
+    def stages(self, scene: Scene) -> Sequence[tuple[str, Automaton]]:
+        """Languages that narrow down to this one part by part, each with what the part is, such as "'by the sea'".
+
+        Where the guide contradicts others, the first stage that does is named. By default none.
+        """
+        return ()
+
     def bind(self, scene: Scene) -> Bound:
         return Bound(self, scene, self.language(scene))
 

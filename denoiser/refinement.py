@@ -11,6 +11,10 @@ Parts = tuple[IntArray, IntArray, int, BoolArray]  # classes [A], delta [Q, C], 
 
 #: Largest table of state pairs that a product keeps; beyond it pairs are numbered by sorting.
 _TABLE = 2**26
+#: Largest number of state pairs whose fates are all looked up beforehand.
+_PAIRS = 2**21
+#: Rounds of a search that look at all states that are left, before it turns to the transitions by their target.
+_ROUNDS = 8
 #: Entries of a transition table that are hashed at a time, so that they stay in cache.
 _CHUNK = 2**18
 
@@ -55,7 +59,7 @@ def product(left: Parts, right: Parts, truth: tuple[bool, bool, bool, bool], bud
     # Whatever is settled is looked up by (fate of one, fate of other): -1 open, else the settled value.
     verdict = _settled(truth)
     total = states1 * states2
-    table = _numbering(total + 2)
+    table = _Numbering(total + 2)
 
     def settle(code: NDArray[np.int64]) -> NDArray[np.int64]:
         state1, state2 = np.divmod(code, states2)
@@ -65,7 +69,7 @@ def product(left: Parts, right: Parts, truth: tuple[bool, bool, bool, bool], bud
     # The moves of either side, as codes; settling is one gather, as every pair's answer is looked up.
     moves1 = delta1[:, column1].astype(np.int64) * states2
     moves2 = delta2[:, column2].astype(np.int64)
-    if total <= _TABLE:
+    if total <= _PAIRS:
         every = np.arange(total, dtype=np.int64)
         target = settle(every)
     else:
@@ -92,7 +96,7 @@ def product(left: Parts, right: Parts, truth: tuple[bool, bool, bool, bool], bud
     return classes, np.concatenate(rows), 0, accept.astype(np.bool_)
 
 
-class _numbering:
+class _Numbering:
     """Numbers for codes in the order in which they are first seen."""
 
     def __init__(self, size: int) -> None:
@@ -133,7 +137,7 @@ def first_seen(items: NDArray[np.int64] | IntArray, number: IntArray) -> NDArray
 
 def fates(delta: IntArray, accept: BoolArray) -> NDArray[np.int64]:
     """What each state's language is [Q]: 0 empty, 1 everything, 2 neither."""
-    back = Predecessors(delta)
+    back = Searches(delta)
     empty, full = back.distance(accept) < 0, back.distance(~accept) < 0
     return np.where(empty, 0, np.where(full, 1, 2))
 
@@ -151,24 +155,31 @@ def _settled(truth: tuple[bool, bool, bool, bool]) -> NDArray[np.int64]:
     return found
 
 
-class Predecessors:
-    """The transitions of a table [Q, C] by their target, for searches backwards."""
+class Searches:
+    """Distances in a transition table [Q, C], for several goals."""
 
     def __init__(self, delta: IntArray) -> None:
-        states, width = delta.shape
-        flat = delta.ravel()
-        # A stable sort of 16-bit numbers is a radix sort: several times faster than one of 32-bit numbers.
-        order = np.argsort(flat.astype(np.uint16) if states <= 2**16 else flat, kind="stable")
-        self._source = order // max(width, 1)
-        count = np.bincount(flat, minlength=states)
-        self._first = np.concatenate([[0], np.cumsum(count)])
+        self._delta = delta
+        self._back: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
 
     def distance(self, goal: BoolArray) -> NDArray[np.int64]:
         """Fewest symbols from each state to a `goal` state [Q]; -1 where there is no way."""
         result = np.where(goal, 0, -1).astype(np.int64)
-        frontier, step = np.flatnonzero(goal), 0
-        seen = np.where(goal, 0, -1).astype(np.int32)
-        while len(frontier):
+        there, left = goal.copy(), np.flatnonzero(~goal)
+        # Most states of a wide table are a few symbols from anything: no need to sort its transitions.
+        for step in range(1, _ROUNDS + 1):
+            if not len(left):
+                return result
+            hit = there[self._delta[left]].any(1)
+            if not hit.any():
+                return result
+            result[left[hit]] = step
+            there[left[hit]] = True
+            left = left[~hit]
+        frontier = np.flatnonzero(result == _ROUNDS)
+        seen = np.where(there, 0, -1).astype(np.int32)
+        step = _ROUNDS
+        while len(frontier) and len(left):
             step += 1
             frontier = first_seen(self._into(frontier), seen)
             seen[frontier] = 0
@@ -176,15 +187,22 @@ class Predecessors:
         return result
 
     def _into(self, states: NDArray[np.int64]) -> NDArray[np.int64]:
-        begin = self._first[states]
-        counts = self._first[states + 1] - begin
+        if self._back is None:
+            flat = self._delta.ravel()
+            # A stable sort of 16-bit numbers is a radix sort: several times faster than one of 32-bit numbers.
+            order = np.argsort(flat.astype(np.uint16) if len(self._delta) <= 2**16 else flat, kind="stable")
+            count = np.bincount(flat, minlength=len(self._delta))
+            self._back = order // max(self._delta.shape[1], 1), np.concatenate([[0], np.cumsum(count)])
+        source, first = self._back
+        begin = first[states]
+        counts = first[states + 1] - begin
         offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        return self._source[np.repeat(begin, counts) + offsets]
+        return source[np.repeat(begin, counts) + offsets]
 
 
 def distance(delta: IntArray, goal: BoolArray) -> NDArray[np.int64]:
     """Fewest symbols from each state to a `goal` state [Q]; -1 where there is no way."""
-    return Predecessors(delta).distance(goal)
+    return Searches(delta).distance(goal)
 
 
 def _trim_classes(classes: IntArray, delta: IntArray) -> tuple[IntArray, IntArray]:
@@ -224,7 +242,7 @@ def _reach(delta: IntArray, start: int, accept: BoolArray) -> tuple[IntArray, Bo
 
 def _refine(delta: IntArray, accept: BoolArray) -> NDArray[np.int64]:
     """Coarsest partition [Q] that respects `accept` and `delta`."""
-    back = Predecessors(delta)
+    back = Searches(delta)
     live, fall = back.distance(accept), back.distance(~accept)
     signs = np.stack([accept, live, fall, back.distance(live < 0), back.distance(fall < 0)]) + 1
     code = signs[0].astype(np.int64)

@@ -3,38 +3,23 @@
 from __future__ import annotations
 
 import inspect
-import itertools
-import re
 import time
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cached_property
 from typing import TypeVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from redraft.denoiser.automaton import STATE_BUDGET, Automaton
-from redraft.denoiser.cache import cached
-from redraft.denoiser.ending import with_eos
-from redraft.denoiser.errors import (
-    GuideError,
-    InvalidGuideError,
-    RedraftError,
-    StateBudgetError,
-    UnsatisfiableError,
-)
-from redraft.denoiser.exact import Language
+from redraft.denoiser.automaton import Automaton
+from redraft.denoiser.errors import GuideError, InvalidGuideError, RedraftError, StateBudgetError
 from redraft.denoiser.guide import Bound, Guide, HardGuide, Verdict
-from redraft.denoiser.lift import lift
-from redraft.denoiser.regex import UTF8, compile_regex
+from redraft.denoiser.joint import joint_language, writable
 from redraft.denoiser.step import Scene, Step
-from redraft.denoiser.vocabulary import Vocabulary
+
+__all__ = ["Steering", "joint_language", "writable"]
 
 T = TypeVar("T")
-
-#: Guides of which every set is tried when the smallest that conflicts is looked for; larger ones by elimination.
-_TOGETHER = 3
 
 
 class Steering:
@@ -51,8 +36,12 @@ class Steering:
         self.bound = [self._timed(guide, lambda g=guide: g.bind(scene)) for guide in guides]  # type: ignore[misc]
         for bound in self.bound:
             _check_hooks(bound)
-        self.automaton = self._intersect()
-        self.language = Language.of([self.automaton], [0] * scene.batch, scene.device)
+        self.language = joint_language(self._languages(), scene, self._stages)
+
+    @cached_property
+    def automaton(self) -> Automaton:
+        """The joint language as one automaton; its table is made when it is asked for."""
+        return self.language.automaton()
 
     def bias(self, step: Step) -> Tensor | None:
         """The guides' summed bias, broadcastable to [B, L, V], or None."""
@@ -151,7 +140,12 @@ class Steering:
             )
         return answer
 
-    def _intersect(self) -> Automaton:
+    def _stages(self, name: str) -> Sequence[tuple[str, Automaton]]:
+        """How the language of the guide called `name` narrows, part by part, where it says so."""
+        guides = [bound.guide for bound in self.bound if str(bound.guide) == name]
+        return guides[0].stages(self.scene) if guides and isinstance(guides[0], HardGuide) else ()
+
+    def _languages(self) -> list[tuple[str, Automaton]]:
         named = []
         for bound in self.bound:
             language = bound.language()
@@ -168,122 +162,7 @@ class Steering:
                     f"{name}: its language has {automaton.symbols} symbols and the vocabulary {size}: "
                     "build it over scene.vocabulary"
                 )
-        return joint_language(named, self.scene)
-
-
-def joint_language(named: Sequence[tuple[str, Automaton]], scene: Scene) -> Automaton:
-    """The language of canvases that all named languages allow; raises `UnsatisfiableError` where it is empty."""
-    automata = [automaton for _, automaton in named]
-    keys = tuple(sorted({automaton.key for automaton in automata}))
-    try:
-        return cached("joint", (scene.vocabulary.key, scene.length, keys), lambda: _joint(named, scene))
-    except StateBudgetError as error:
-        sizes = ", ".join(f"{name} {automaton.states:,}" for name, automaton in named)
-        raise StateBudgetError(
-            f"together the guides need more than {STATE_BUDGET:,} states (alone: {sizes}): "
-            "drop one, or ask for a narrower range or fewer words",
-            sizes=[automaton.states for automaton in automata],
-        ) from error
-
-
-def _joint(named: Sequence[tuple[str, Automaton]], scene: Scene) -> Automaton:
-    automata = [automaton for _, automaton in named]
-    for base in writable(scene.vocabulary):
-        language = _on_canvas(_meet([base, *automata], scene.length - scene.ending), scene)
-        if _fits(language, scene.length):
-            return language.within(scene.length)
-    conflict = _smallest_conflict(automata, scene)
-    names = [named[k][0] for k in conflict]
-    least = _meet([base, *(automata[k] for k in conflict)]).shortest()
-    needed = None if least is None or least + scene.ending <= scene.length else least + scene.ending
-    raise UnsatisfiableError(_contradiction(names, needed, scene.length), conflict=names, needed=needed)
-
-
-@lru_cache(maxsize=8)
-def writable(vocabulary: Vocabulary) -> tuple[Automaton, ...]:
-    """Token sequences whose decoded text is valid UTF-8, and which begin with the vocabulary's prefix unless
-    they are empty; where the vocabulary asks for it, first those of tokens that are whole characters."""
-    everything = lift(UTF8, vocabulary.token_bytes)
-    if vocabulary.prefix:
-        begun = compile_regex(f"(?:{re.escape(vocabulary.prefix.decode())}(?s:.)*)?")
-        everything = everything & lift(begun, vocabulary.token_bytes)
-    if not vocabulary.whole_first:
-        return (everything,)
-    broken = np.array([not _is_whole(raw) for raw in vocabulary.token_bytes])
-    whole = Automaton(
-        broken.astype(np.int32), np.array([[0, 1], [1, 1]], np.int32), 0, np.array([True, False])
-    )
-    return (whole & everything if vocabulary.prefix else whole), everything
-
-
-def _is_whole(raw: bytes | None) -> bool:
-    try:
-        return bool(raw) and bool((raw or b"").decode())
-    except UnicodeDecodeError:
-        return False
-
-
-def _on_canvas(text: Automaton, scene: Scene) -> Automaton:
-    vocabulary = scene.vocabulary
-    if vocabulary.eos_id is None:
-        return text
-    return with_eos(text, vocabulary.eos_id, vocabulary.pad_id)
-
-
-def _meet(automata: Sequence[Automaton], length: int | None = None) -> Automaton:
-    """The intersection, the smallest first; `length` cuts on the way what no text of so many tokens can use."""
-    first, *rest = sorted((a.minimise() for a in automata), key=lambda a: a.states)
-    for other in rest:
-        first = first & other
-        first = first if length is None else first.within(length)
-    return first
-
-
-def _fits(language: Automaton, length: int) -> bool:
-    """Whether the language has a word of exactly `length` symbols."""
-    least = language.minimise()
-    shortest = least.shortest()
-    if shortest is None or shortest > length:
-        return False
-    if least.accept[least.delta[least.accept]].any(1).all():
-        return True  # what is accepted can be gone on with, as padding does
-    here = np.zeros(least.states, dtype=bool)
-    here[least.start] = True
-    for _ in range(length):
-        following = np.zeros_like(here)
-        following[least.delta[here]] = True
-        here = following
-    return bool(least.accept[here].any())
-
-
-def _smallest_conflict(automata: Sequence[Automaton], scene: Scene) -> list[int]:
-    """Indices of a smallest set of languages that no text on this scene's canvas satisfies."""
-    base = writable(scene.vocabulary)[-1]
-
-    def impossible(subset: Sequence[int]) -> bool:
-        met = _meet([base, *(automata[k] for k in subset)], scene.length - scene.ending)
-        return not _fits(_on_canvas(met, scene), scene.length)
-
-    everything = range(len(automata))
-    for size in range(1, min(len(automata), _TOGETHER) + 1):
-        for subset in itertools.combinations(everything, size):
-            if impossible(subset):
-                return list(subset)
-    kept = list(everything)
-    for k in everything:
-        rest = [other for other in kept if other != k]
-        if impossible(rest):
-            kept = rest
-    return kept
-
-
-def _contradiction(names: Sequence[str], needed: int | None, length: int) -> str:
-    quoted = " and ".join(names) if names else "the text"
-    if needed is not None:
-        return f"{quoted} cannot fit a canvas of {length} tokens: allow at least {needed}"
-    if len(names) == 1:
-        return f"{quoted} allows no text on a canvas of {length} tokens: relax it"
-    return f"{quoted} contradict: no text satisfies {'both' if len(names) == 2 else 'all'}; drop or relax one"
+        return named
 
 
 def _check_hooks(bound: Bound) -> None:

@@ -12,6 +12,9 @@ from redraft.denoiser.language import Language
 from redraft.denoiser.masses import relative
 from redraft.denoiser.messages import Messages
 
+#: Positions x rows x states whose moves are looked up together.
+_AT_ONCE = 2**21
+
 
 @dataclass(frozen=True, eq=False)
 class Sums:
@@ -38,12 +41,10 @@ class Sums:
         goal = uniform.T.clamp(0.0, 1.0 - 2.0**-52).contiguous()[..., None]
         state, chosen = self.language.start, []
         for i in range(length):
-            move = self.language.delta.index_select(0, state)  # [b, C]
+            move = self.language.moves(state)  # [b, C]
             after = beta[i + 1].T.gather(1, move)
-            if logarithmic:
-                joint = relative(after + weight[i])
-            else:
-                joint = after * weight[i] * self.language.tilt.index_select(0, state)
+            plain = None if logarithmic else after * weight[i] * self.language.tilts(state, move)
+            joint = relative(after + weight[i]) if plain is None else plain
             total = joint.cumsum(1)
             pick = (total[:, :-1] <= goal[i] * total[:, -1:]).sum(1, keepdim=True)
             chosen.append(pick)
@@ -53,7 +54,7 @@ class Sums:
     def class_ratios(self) -> Tensor:
         """log w_i(c) / Z, posterior over prior of each class: [b, L, C]."""
         before, after = (m.log().transpose(1, 2).contiguous() for m in (self.alpha, self.beta))
-        move = self.language.delta.T.contiguous()
+        move = self.language.columns(torch.arange(self.language.width, device=before.device))  # [C, Q]
         ratios = [
             (before[i][:, None, :] + after[i + 1][:, move]).logsumexp(2) for i in range(len(before) - 1)
         ]
@@ -61,19 +62,29 @@ class Sums:
 
     def ratios(self, classes: Tensor) -> Tensor:
         """log w_i(c) / Z for one class at each position, `classes` [b, L]: [b, L]."""
-        move = self.language.delta.T[classes.T]  # [L, b, Q]
         scale = (self.alpha.scale[:-1] + self.beta.scale[1:]).T - self.log_z()[:, None]
-        # States last: a sum along them then has the same order whatever the number of rows.
-        before = self.alpha.value[:-1].transpose(1, 2).contiguous()
-        after = self.beta.value[1:].transpose(1, 2).gather(2, move)
-        if self.alpha.logarithmic:
-            return (before + after).logsumexp(2).T + scale
-        tilt = self.language.tilt.T[classes.T]
-        return (before * after * tilt).sum(2).log().T + scale
+        length, rows = classes.shape[1], len(classes)
+        step = max(1, _AT_ONCE // max(1, rows * self.language.states))
+        found = []
+        for i in range(0, length, step):
+            j = min(i + step, length)
+            which = classes[:, i:j].T
+            move = self.language.columns(which)  # [positions, b, Q]
+            # States last: a sum along them then has the same order whatever the number of rows.
+            before = self.alpha.value[i:j].transpose(1, 2).contiguous()
+            after = self.beta.value[i + 1 : j + 1].transpose(1, 2).gather(2, move)
+            if self.alpha.logarithmic:
+                found.append((before + after).logsumexp(2))
+            else:
+                found.append((before * after * self.language.column_tilts(which, move)).sum(2).log())
+        return torch.cat(found).T + scale
 
 
-def sums(language: Language, log_mass: Tensor) -> list[Sums]:
-    """Sums of all rows [L, C, B], plain where that is sound for the row, logarithmic elsewhere."""
+def sums(language: Language, log_mass: Tensor, held: Tensor | None = None) -> list[Sums]:
+    """Sums of all rows [L, C, B], plain where that is sound for the row, logarithmic elsewhere.
+
+    `held` [L, B]: the class of each committed position, -1 for an open one.
+    """
     every = torch.arange(log_mass.shape[2], device=log_mass.device)
     if log_mass.is_cuda:
         return [_logarithmic(language, log_mass, every)]
@@ -82,7 +93,7 @@ def sums(language: Language, log_mass: Tensor) -> list[Sums]:
     if bool(plain.any()):
         rows = every[plain]
         part = _part(language, log_mass, rows)
-        first = Sums(rows, *part, *messages.plain(*part))
+        first = Sums(rows, *part, *messages.plain(*part, None if held is None else held[:, rows]))
         sound = messages.is_sound(first.alpha, first.beta, first.log_z())
         done.append(first if bool(sound.all()) else _kept(first, sound))
         plain[rows[~sound]] = False

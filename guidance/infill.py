@@ -13,7 +13,7 @@ from torch import Tensor
 from redraft.denoiser import Automaton, Bound, HardGuide, InvalidGuideError, Scene, Span, Step, Verdict
 from redraft.denoiser.lift import lift
 from redraft.denoiser.regex import compile_regex
-from redraft.guidance.counts import check_range, shorten
+from redraft.guidance.counts import check_range, shorten, shown
 
 _PART = re.compile(
     r"\\(?P<plain>[\\_\[])|(?P<any>_{3,})|\[\[(?P<least>\d+)(?:-(?P<most>\d+))?\]\]|\[\[(?P<wrong>[^\]]*)\]\]"
@@ -97,14 +97,22 @@ class Infill(HardGuide):
         return (*parts, *([Literal(text)] if text else []))
 
     def language(self, scene: Scene) -> Automaton:
-        pattern = "".join(
-            f"(?:{part.pattern})" if isinstance(part, Blank) else _META.sub(r"\\\g<0>", part.text)
-            for part in self.parts
-        )
+        pattern = "".join(map(_pattern, self.parts))
         for part in self.parts:
             if isinstance(part, Literal):  # the space at its ends may belong to a blank's token
                 scene.vocabulary.encode(part.text.strip())
         return lift(compile_regex(pattern), scene.vocabulary.token_bytes, scene.vocabulary.prefix)
+
+    def stages(self, scene: Scene) -> list[tuple[str, Automaton]]:
+        """Texts that begin with the first part, with the first two, and so on."""
+        found, sofar = [], ""
+        for part in self.parts[:-1]:
+            sofar += _pattern(part)
+            language = compile_regex(sofar + "(?s:.)*")
+            found.append(
+                (_named(part), lift(language, scene.vocabulary.token_bytes, scene.vocabulary.prefix))
+            )
+        return [*found, (_named(self.parts[-1]), self.language(scene))]
 
     def bind(self, scene: Scene) -> Bound:
         return _BoundInfill(self, scene, self.language(scene))
@@ -169,6 +177,18 @@ class _BoundInfill(Bound):
                 if isinstance(part, Literal):
                     mark[row, vocabulary.covering(tokens, text, span.start, span.end)] = True
         return mark & step.canvas.open
+
+
+def _pattern(part: Literal | Blank) -> str:
+    return f"(?:{part.pattern})" if isinstance(part, Blank) else _META.sub(r"\\\g<0>", part.text)
+
+
+def _named(part: Literal | Blank) -> str:
+    if isinstance(part, Literal):
+        return f"the text {shorten(part.text)!r}"
+    if part.most is None:
+        return f"a blank of {part.least} or more words"
+    return f"a blank of {shown(part.least, part.most)} words"
 
 
 def _blank(match: re.Match[str], template: str) -> Blank:

@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple
 
 from redraft.denoiser import Automaton, Bound, HardGuide, Scene, Span, Verdict
 from redraft.denoiser.automaton import byte_classes
+from redraft.denoiser.cache import cached
 from redraft.denoiser.lift import lift
 from redraft.guidance.counts import check_range, shown
 from redraft.guidance.ending import EndAnchored
@@ -87,8 +88,11 @@ class Sentences(HardGuide):
 
         letters = {letter for name in ABBREVIATIONS for letter in name.encode()}
         groups = (BLANKS, b".", ENDS, CLOSERS, DIGITS, WORD_BYTES, range(0x80), *({x} for x in letters))
-        classes = byte_classes(*groups)
-        language = Automaton.build(_State(0, "blank", b""), step, accepting, classes=classes)
+        language = cached(
+            "sentences",
+            (self.least, self.most, plain),
+            lambda: Automaton.build(_State(0, "blank", b""), step, accepting, classes=byte_classes(*groups)),
+        )
         return lift(language, scene.vocabulary.token_bytes, scene.vocabulary.prefix)
 
     def bind(self, scene: Scene) -> Bound:

@@ -5,12 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from redraft.denoiser import Automaton, Bound, HardGuide, Scene, Verdict
 from redraft.denoiser.automaton import byte_classes
+from redraft.denoiser.cache import cached
 from redraft.denoiser.lift import lift
 from redraft.guidance.counts import check_range, shown
 from redraft.guidance.ending import EndAnchored
 from redraft.guidance.space import SPACES, step_space
+
+
+def _classes() -> NDArray[np.int32]:
+    return byte_classes(*({byte} for space in SPACES for byte in space))
 
 
 @dataclass(frozen=True)
@@ -42,8 +50,11 @@ class Words(HardGuide):
         def accepting(state: tuple[int, bool, bytes]) -> bool:
             return self.least <= state[0] and (self.most is None or state[0] <= self.most)
 
-        alphabet = byte_classes(*({byte} for space in SPACES for byte in space))
-        language = Automaton.build((0, False, b""), step, accepting, classes=alphabet)
+        language = cached(
+            "words",
+            (self.least, self.most),
+            lambda: Automaton.build((0, False, b""), step, accepting, classes=_classes()),
+        )
         return lift(language, scene.vocabulary.token_bytes, scene.vocabulary.prefix)
 
     def bind(self, scene: Scene) -> Bound:

@@ -54,6 +54,12 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _explain(error: Exception) -> int:
+    if isinstance(error, OSError) and error.filename:
+        return _say(f"{error.filename}: {error.strerror}", error)
+    if isinstance(error, OSError) and error.errno in _UNWRITTEN:
+        code = _say(f"the output cannot be written: {error.strerror}", error)
+        _let_go()
+        return code
     try:
         import typer
 
@@ -72,12 +78,6 @@ def _explain(error: Exception) -> int:
         return _say(blame(error.__cause__), error)
     if isinstance(error, RedraftError):
         return _say(str(error), error, UNSATISFIABLE if isinstance(error, UnsatisfiableError) else INVALID)
-    if isinstance(error, OSError) and error.filename:
-        return _say(f"{error.filename}: {error.strerror}", error)
-    if isinstance(error, OSError) and error.errno in _UNWRITTEN:
-        code = _say(f"the output cannot be written: {error.strerror}", error)
-        _let_go()
-        return code
     return _say(blame(error), error)
 
 

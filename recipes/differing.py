@@ -62,10 +62,18 @@ def _pairs(one: list[dict[str, Any]], two: list[dict[str, Any]]) -> list[int | N
     """For each guide of one the index of its partner in two: an equal one first, then one of the same kind."""
     free = list(range(len(two)))
     partner: list[int | None] = [None] * len(one)
-    for alike in (lambda a, b: a == b, lambda a, b: a["guide"] == b["guide"]):
+    for alike in (_equal, _akin):
         for k, table in enumerate(one):
-            if partner[k] is None:
-                partner[k] = next((j for j in free if alike(table, two[j])), None)
-                if partner[k] is not None:
-                    free.remove(partner[k])  # type: ignore[arg-type]
+            found = next((j for j in free if alike(table, two[j])), None) if partner[k] is None else None
+            if found is not None:
+                partner[k] = found
+                free.remove(found)
     return partner
+
+
+def _equal(one: dict[str, Any], two: dict[str, Any]) -> bool:
+    return one == two
+
+
+def _akin(one: dict[str, Any], two: dict[str, Any]) -> bool:
+    return bool(one["guide"] == two["guide"])

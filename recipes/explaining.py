@@ -61,7 +61,11 @@ def explained(recipe: Recipe, denoiser: Denoiser | None = None, *, measure: bool
         }
     whole = steering.automaton
     width = int(whole.delta.shape[1])
-    together = {"states": whole.states, "classes": width, "operations": length * whole.states * width}
+    together: dict[str, Any] = {
+        "states": whole.states,
+        "classes": width,
+        "operations": length * whole.states * width,
+    }
     if measure:
         together |= _measured(recipe, denoiser, effective, length)
     return table | {"canvas": {"length": length, "why": why}, "together": together, "conflict": None}

@@ -15,7 +15,9 @@ from redraft.recipes.registry import discover
 def _registered(facts: GuideFacts) -> str:
     entry = discover().get(discover().name_of(facts.guide))
     said = described(entry)
-    demand(len(said) > 1 and len(said[1].strip()) > 10, f"{entry.name} has no docstring that says what it does")
+    demand(
+        len(said) > 1 and len(said[1].strip()) > 10, f"{entry.name} has no docstring that says what it does"
+    )
     return f"from {entry.origin}"
 
 

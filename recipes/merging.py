@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from redraft.denoiser.errors import RedraftError
+from redraft.denoiser.errors import GuideError, RedraftError
 from redraft.recipes.blame import blame
 from redraft.recipes.errors import InvalidRecipeError
 from redraft.recipes.journal import Journal
@@ -48,21 +48,33 @@ def perform_table(
     run = _Run(recipe, change, device, _plan_digest(recipe, asked))
     counts: Counter[str] = Counter()
     with Journal(out, run.plan) if out is not None else nullcontext() as journal:
-        done = {} if journal is None else journal.done
         if journal is not None and journal.repaired:
             print(f"redraft: {out}: its last line was torn; that row is written again", file=sys.stderr)
-        for row in _watched(rows):
-            line = done.get(row.key)
-            if line is None:
-                line = run.line(row)
-                if journal is None:
-                    print(json.dumps(line, allow_nan=False), flush=True)
-                else:
-                    journal.add(line)
-            counts["there already" if row.key in done else "failed" if "error" in line else "written"] += 1
-            counts["violating"] += not _sound(line)
+        try:
+            for kind, line in _lines(rows, run, journal):
+                counts[kind] += 1
+                counts["violating"] += not _sound(line)
+        except KeyboardInterrupt:
+            if journal is not None:
+                print("redraft: stopped: the same command goes on from there", file=sys.stderr)
+            raise
     print(_summary(len(rows), counts), file=sys.stderr)
     return 1 if counts["failed"] or counts["violating"] else 0
+
+
+def _lines(rows: Sequence[Row], run: _Run, journal: Journal | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The line of each row, written or there already, and which of these; a new one is put out at once."""
+    done = {} if journal is None else journal.done
+    for row in _watched(rows):
+        if row.key in done:
+            yield "there already", done[row.key]
+            continue
+        line = run.line(row)
+        if journal is None:
+            print(json.dumps(line, allow_nan=False), flush=True)
+        else:
+            journal.add(line)
+        yield "failed" if "error" in line else "written", line
 
 
 class _Run:
@@ -84,7 +96,7 @@ class _Run:
         try:
             (result,) = recipe.run(denoiser)
         except RedraftError as error:
-            return head | _error(error, blame(error.__cause__) if _is_crash(error) else str(error))
+            return head | _error(error, _said(error))
         except Exception as error:  # whatever a plugin or a model raises on this row's text
             return head | _error(error, blame(error))
         shown = {name: list(v) if isinstance(v, tuple) else v for name, v in self._values.items()}
@@ -110,8 +122,10 @@ class _Run:
         return self._models[name]
 
 
-def _is_crash(error: Exception) -> bool:
-    return isinstance(error.__cause__, Exception) and not isinstance(error.__cause__, RedraftError)
+def _said(error: RedraftError) -> str:
+    """An error's own words; where a guide crashed, whose code that was."""
+    cause = error.__cause__
+    return blame(cause) if isinstance(error, GuideError) and isinstance(cause, Exception) else str(error)
 
 
 def _error(error: Exception, message: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -122,7 +122,7 @@ def settle(parameters: Mapping[str, Parameter], given: Mapping[str, object]) -> 
     return {name: parameters[name].accept(value) for name, value in given.items()}
 
 
-def parse_assignments(parameters: Mapping[str, Parameter], pairs: list[str]) -> dict[str, Value]:
+def parse_assignments(parameters: Mapping[str, Parameter], pairs: Sequence[str]) -> dict[str, Value]:
     """{"hero": "Ada"} of ["hero=Ada"], each in its declared type; errors name the option."""
     made: dict[str, Value] = {}
     for pair in pairs:

@@ -223,13 +223,18 @@ class Recipe:
         """Write the recipe's texts, with the denoiser given or the one the recipe names.
 
         `options` are changes to the recipe (as `override` takes them), or `batch_size` and `on_step` as
-        `redraft.denoiser.write` takes them, or the `device` to load on.
+        `redraft.denoiser.write` takes them, or the `device` to load on. `report` is a file for the page that
+        explains the texts.
         """
         from redraft.denoiser import load, write
 
         passed = {name: options.pop(name) for name in ("batch_size", "on_step") if name in options}
-        device = options.pop("device", "cpu")
+        device, report = options.pop("device", "cpu"), options.pop("report", None)
         recipe = self.override(**options) if options else self
+        if report is not None:
+            from redraft.recipes.page.observed import run_observed
+
+            return run_observed(recipe, report, denoiser or load(recipe.model, device=device), **passed)
         denoiser = denoiser or load(recipe.model, device=device)
         return write(
             denoiser,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -37,7 +38,7 @@ def read_rows(file: str, parameters: Mapping[str, Parameter]) -> list[Row]:
     A name that ends in .jsonl, .ndjson or .json is JSON lines, one in .tsv tab-separated, any other CSV.
     """
     try:
-        text = Path(file).read_text(encoding="utf-8-sig", newline="")
+        text = Path(file).read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise InvalidRecipeError(f"{file} cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
@@ -95,7 +96,7 @@ class _Cell(str):
 
 def _separated(text: str, file: str, parameters: Mapping[str, Parameter]) -> Iterator[dict[str, Any]]:
     mark = "\t" if file.lower().endswith(".tsv") else ","
-    reader = csv.reader(text.splitlines(keepends=True), delimiter=mark, strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=mark, strict=True)
     header: list[str] = []
     try:
         for cells in reader:

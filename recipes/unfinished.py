@@ -19,8 +19,8 @@ class Unfinished(Recipe):
     def __init__(self, plan: Plan) -> None:
         object.__setattr__(self, "plan", plan)
 
-    title = property(lambda self: str(self.plan.table.get("title", "")))  # type: ignore[assignment]
-    description = property(lambda self: str(self.plan.table.get("description", "")))  # type: ignore[assignment]
+    title = property(lambda self: str(self.plan.table.get("title", "")))
+    description = property(lambda self: str(self.plan.table.get("description", "")))
 
     @classmethod
     def _of(cls, plan: Plan) -> Recipe:

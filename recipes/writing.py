@@ -65,9 +65,9 @@ def perform(
     if save is not None and first is not None:
         complete(first, recipe, recipe.samples).write(save)
     if report is not None and recorder is not None:
-        from redraft.recipes.page import page
+        from redraft.recipes.page.observed import write_page
 
-        _write(report, page(everything, recorder, recipe))
+        write_page(report, everything, recorder, recipe)
     return 0 if sound else 1
 
 
@@ -93,13 +93,6 @@ def _recorder(recipe: Recipe, report: str | None) -> Recorder | None:
     from redraft.recipes.page import Recorder
 
     return Recorder(recipe)
-
-
-def _write(file: str, content: str) -> None:
-    try:
-        Path(file).write_text(content, encoding="utf-8", errors="replace", newline="\n")
-    except OSError as error:
-        raise InvalidRecipeError(f"{file} cannot be written: {error.strerror or error}") from error
 
 
 def _batches(recipe: Recipe, device: str, recorder: Recorder | None) -> Iterator[list[Result]]:

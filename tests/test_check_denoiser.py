@@ -10,7 +10,13 @@ import pytest
 import torch
 
 from redraft.denoiser import Denoiser, InvalidGuideError, Vocabulary, load
-from redraft.denoiser.testing import DENOISER_CHECKS, ContractError, ToyDenoiser, check_denoiser, toy_vocabulary
+from redraft.denoiser.testing import (
+    DENOISER_CHECKS,
+    ContractError,
+    ToyDenoiser,
+    check_denoiser,
+    toy_vocabulary,
+)
 
 COUNT = itertools.count()
 BROKEN: dict[str, type[ToyDenoiser]] = {}
@@ -37,7 +43,9 @@ class Lossy(ToyDenoiser):
     def __init__(self) -> None:
         own = toy_vocabulary()
         super().__init__(
-            Vocabulary(own.token_bytes, lambda text: own.encode(text.replace(" ", "")), mask_id=0, eos_id=1, pad_id=2)
+            Vocabulary(
+                own.token_bytes, lambda text: own.encode(text.replace(" ", "")), mask_id=0, eos_id=1, pad_id=2
+            )
         )
 
 
@@ -53,7 +61,9 @@ class Holes(ToyDenoiser):
     def prepare(self, text, batch, condition=None):  # type: ignore[no-untyped-def]
         prompt = super().prepare(text.replace("<mask>", "\0"), batch, condition)
         nul = self.vocabulary.encode("\0")[0]
-        return replace(prompt, tokens=torch.where(prompt.tokens == nul, self.vocabulary.mask_id, prompt.tokens))
+        return replace(
+            prompt, tokens=torch.where(prompt.tokens == nul, self.vocabulary.mask_id, prompt.tokens)
+        )
 
 
 @breaks("logits")
@@ -118,8 +128,11 @@ class Untrue(ToyDenoiser):
 def test_a_broken_denoiser_fails_exactly_its_check(name: str) -> None:
     results = check_denoiser(BROKEN[name](), raises=False)
     assert [r.name for r in results if r.outcome == "failed"] == [name]
-    with pytest.raises(ContractError, match=f"(?s)toy fails 1 of 13 checks.*{name} failed"):
-        check_denoiser(BROKEN[name]())
+
+
+def test_a_failure_is_raised_with_its_remedy() -> None:
+    with pytest.raises(ContractError, match=r"(?s)toy fails 1 of 13 checks.*logits failed.*remedy: slice"):
+        check_denoiser(Half())
 
 
 def test_every_check_has_a_denoiser_that_fails_it() -> None:

@@ -27,7 +27,7 @@ from redraft.denoiser.testing import (
 from redraft.denoiser.testing.guides import examine
 from redraft.guidance import Tokens
 
-BENCH = Bench(examples=15, samples=12)
+BENCH = Bench(examples=10, samples=12)
 COUNT = itertools.count()
 
 
@@ -284,10 +284,10 @@ class Cased(Hard):
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_guide_fails_exactly_its_check(name: str) -> None:
-    failed = {r.name: r for r in check_guide(BROKEN[name], bench=BENCH, raises=False) if r.outcome == "failed"}
-    assert list(failed) == [name]
+    examination = examine(BROKEN[name], bench=BENCH)
+    assert [r.name for r in examination.results() if r.outcome == "failed"] == [name]
     with pytest.raises(ContractError, match=f"(?s){name} failed: .*why it matters: .*remedy: "):
-        examine(BROKEN[name], bench=BENCH).report()
+        examination.report()
 
 
 def test_every_check_has_a_guide_that_fails_it() -> None:
@@ -302,7 +302,6 @@ def test_a_sound_guide_passes(guide: Any) -> None:
     assert outcomes == {"passed", "skipped"}
     assert {r.note for r in results.values() if r.outcome == "skipped"} == {"it does not apply"}
     assert "ms a step" in results["cost"].note
-    assert check_guide(guide, bench=BENCH)[:5] == list(results.values())[:5]
 
 
 def test_expected_failures_have_reasons_and_an_end() -> None:

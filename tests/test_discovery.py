@@ -65,7 +65,10 @@ gone = redraft_nowhere:y
 @pytest.fixture
 def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "redraft_kinds.py").write_text(SOURCE)
-    for name, points in (("redraft_kinds-1.5", POINTS), ("redraft_again-2", "[redraft.classifiers]\ntwin = redraft_kinds:Mine\n")):
+    for name, points in (
+        ("redraft_kinds-1.5", POINTS),
+        ("redraft_again-2", "[redraft.classifiers]\ntwin = redraft_kinds:Mine\n"),
+    ):
         info = tmp_path / f"{name}.dist-info"
         info.mkdir()
         title, version = name.replace("_", "-").rsplit("-", 1)
@@ -114,7 +117,9 @@ def test_load_asks_the_adapters(plugin: Path) -> None:
     with pytest.raises(UnsupportedModelError, match=r'adapter "one" .*fails at the config of .*KeyError'):
         load(model(plugin, "cursed"))
     gpt = model(plugin, "gpt2")
-    with pytest.raises(UnsupportedModelError, match=r"is a 'gpt2' model .*adapter \"gone\" of redraft-kinds 1.5"):
+    with pytest.raises(
+        UnsupportedModelError, match=r"is a 'gpt2' model .*adapter \"gone\" of redraft-kinds 1.5"
+    ):
         load(gpt)
     assert adapter_for("x", {"model_type": "bert"}) is None
 
@@ -125,7 +130,7 @@ def test_classifiers_are_found_and_failures_told(plugin: Path) -> None:
         classifier("mien")
     with pytest.raises(InvalidClassifierError, match="redraft_nowhere:y does not load: ModuleNotFoundError"):
         classifier("gone")
-    with pytest.raises(InvalidClassifierError, match="redraft_kinds:one is .*, not a class"):
+    with pytest.raises(InvalidClassifierError, match=r"redraft_kinds:one is .*, not a class"):
         classifier("thing")
     with pytest.raises(InvalidClassifierError, match="claimed twice") as caught:
         classifier("twin")

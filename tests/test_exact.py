@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from redraft.denoiser import messages
 from redraft.denoiser.automaton import Automaton
 from redraft.denoiser.exact import Language, feasible, posterior, shortest_canvas
 from redraft.denoiser.masses import FLOOR, Segments, masses
@@ -405,6 +406,41 @@ def test_truncation_within_a_class_that_lost_all() -> None:
 def test_truncation_refuses(bad: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="must be"):
         truncate(torch.zeros(1, 1, 2), torch.ones(1, 1, dtype=torch.bool), **bad)  # type: ignore[arg-type]
+
+
+def test_a_long_forced_text_among_many_tokens() -> None:
+    """What finishing is worth spans more than a float64 can: dead ends must weigh nothing, not 0 * inf."""
+    length, size = 90, 20_000
+    word = [1 + 7 * k for k in range(length)]
+    language = Language.of([Automaton.of_word(word, size)], [0])
+    assert float(language.potential.min()) < -800
+    log_p = torch.zeros(1, length, size).log_softmax(-1)
+    tokens, every = torch.zeros(1, length, dtype=torch.int64), torch.ones(1, length, dtype=torch.bool)
+    beliefs = posterior(language, log_p, tokens, every)
+    draft = beliefs.sample(torch.rand(1, length, 2, dtype=torch.float64))
+    assert draft.tolist() == [word]
+    assert beliefs.confidence(draft).tolist() == [pytest.approx([1.0] * length)]
+    assert float(beliefs.log_z[0]) == pytest.approx(-length * math.log(size), rel=1e-6)
+
+
+@pytest.mark.parametrize("large", [0, 10**9])
+def test_following_committed_positions_is_summing_over_them(
+    large: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messages, "_LARGE", large)
+    for kind in KINDS:
+        for seed in range(12):
+            case = make(seed, kind)
+            language, log_p, tokens, open_ = case.on(torch.device("cpu"))
+            beliefs = posterior(language, log_p, tokens, open_)
+            marginals = beliefs.marginals()
+            for b in range(3):
+                log_z, marginal, words, _ = case.exact(b)
+                if words:
+                    assert float(beliefs.log_z[b]) == pytest.approx(
+                        log_z, abs=1e-9 * max(1.0, abs(log_z) * 1e-2)
+                    )
+                    assert (marginals[b] - marginal).abs().max() < 1e-9
 
 
 def test_mass_beyond_the_shortlist() -> None:

@@ -48,6 +48,7 @@ class BoundGuides:
     steering: Steering
     length: int
     steps: int
+    language: Language
     far: Tensor
     _tables: dict[torch.device, tuple[Language, Tensor]] = field(default_factory=dict)
 
@@ -57,10 +58,10 @@ class BoundGuides:
         vocabulary = read_vocabulary(tokenizer)
         scene = Scene(vocabulary, torch.device("cpu"), 1, length + 1, steps)
         steering = Steering(guides, scene)
-        language = steering.language
+        language = Language.of([steering.automaton], [0])
         far = distance(language.delta.numpy(), language.accept.numpy())
         far = np.where(far < 0, np.iinfo(np.int64).max, far)
-        bound = cls(steering, length, steps, torch.from_numpy(far))
+        bound = cls(steering, length, steps, language, torch.from_numpy(far))
         bound._refuse()
         return bound
 
@@ -72,7 +73,7 @@ class BoundGuides:
     def tables(self, device: torch.device) -> tuple[Language, Tensor]:
         """The language and `far` on a device."""
         if device not in self._tables:
-            own = self.steering.language
+            own = self.language
             moved = Language(*(part.to(device) for part in (own.delta, own.classes, own.accept, own.start)))
             self._tables[device] = (moved, self.far.to(device))
         return self._tables[device]

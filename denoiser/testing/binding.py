@@ -88,7 +88,9 @@ def _dtypes(facts: GuideFacts) -> None:
             if answer is None:
                 continue
             device = moment.step.logits.device
-            wanted = {"bias": (torch.float32,), "weigh": (torch.float32, torch.float64)}.get(name, (torch.bool,))
+            wanted = {"bias": (torch.float32,), "weigh": (torch.float32, torch.float64)}.get(
+                name, (torch.bool,)
+            )
             demand(answer.dtype in wanted, f"{name} is {answer.dtype}, not {wanted[0]}")
             demand(answer.device == device, f"{name} is on {answer.device}, the step on {device}")
             demand(not answer.requires_grad, f"{name} is not detached")
@@ -124,7 +126,9 @@ def _deterministic(facts: GuideFacts) -> None:
     for moment in facts.moments:
         one, two = answers(facts.bound, moment), answers(facts.bound, moment)
         name = differing(one, two)
-        demand(name is None, f"{name} gives two answers at step {moment.step.index} with the same random numbers")
+        demand(
+            name is None, f"{name} gives two answers at step {moment.step.index} with the same random numbers"
+        )
 
 
 def _during(facts: GuideFacts) -> None:
@@ -144,10 +148,14 @@ def _during(facts: GuideFacts) -> None:
     for moment, wanted in zip(facts.moments, expected, strict=True):
         got = answers(limited, moment)
         if 0.25 <= moment.step.progress < 0.75:
-            demand(differing(wanted, got) is None, "during(0.25, 0.75, guide) changes the guide in its period")
+            demand(
+                differing(wanted, got) is None, "during(0.25, 0.75, guide) changes the guide in its period"
+            )
         else:
             said = [name for name, answer in got.items() if answer is not None and bool(answer.any())]
-            demand(not said, f"{', '.join(said)} at progress {moment.step.progress} of during(0.25, 0.75, guide)")
+            demand(
+                not said, f"{', '.join(said)} at progress {moment.step.progress} of during(0.25, 0.75, guide)"
+            )
 
 
 def _twice(facts: GuideFacts) -> None:
@@ -171,7 +179,10 @@ def _rows(facts: GuideFacts) -> None:
                 name: None if answer is None else answer[row : row + 1] for name, answer in together.items()
             }
             name = differing(wanted, answers(alone, moment.row(row)))
-            demand(name is None, f"{name} of row {row} differs when the row is alone, at step {moment.step.index}")
+            demand(
+                name is None,
+                f"{name} of row {row} differs when the row is alone, at step {moment.step.index}",
+            )
 
 
 BINDING = (

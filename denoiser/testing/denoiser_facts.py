@@ -14,7 +14,18 @@ from redraft.denoiser.step import Prompt
 from redraft.denoiser.testing.moments import mapped
 
 #: Texts that are special tokens of some tokenizer; here they are text.
-MARKERS = ("<mask>", "[MASK]", "<|mask|>", "<|mdm_mask|>", "</s>", "<s>", "[SEP]", "[CLS]", "<pad>", "<|endoftext|>")
+MARKERS = (
+    "<mask>",
+    "[MASK]",
+    "<|mask|>",
+    "<|mdm_mask|>",
+    "</s>",
+    "<s>",
+    "[SEP]",
+    "[CLS]",
+    "<pad>",
+    "<|endoftext|>",
+)
 
 
 class DenoiserFacts:

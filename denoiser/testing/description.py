@@ -61,7 +61,8 @@ def _round_trip(facts: GuideFacts) -> None:
     guide = facts.guide
     for name, value in guide.fields().items():
         demand(
-            _plain(value), f"{name} is {value!r}: a recipe holds strings, numbers, tuples, mappings and guides"
+            _plain(value),
+            f"{name} is {value!r}: a recipe holds strings, numbers, tuples, mappings and guides",
         )
     copy = again(guide)
     demand(copy == guide, f"made anew from its fields it is {copy!r}, not {guide!r}")
@@ -103,7 +104,9 @@ def _room(facts: GuideFacts) -> str:
 
 
 def _sure(facts: GuideFacts) -> None:
-    for_all(strategy([*facts.bench.texts, *ODD]), lambda text: _judged(facts, text), examples=facts.bench.examples)
+    for_all(
+        strategy([*facts.bench.texts, *ODD]), lambda text: _judged(facts, text), examples=facts.bench.examples
+    )
     for text in ODD:
         _judged(facts, text)
 
@@ -143,7 +146,6 @@ def _pure(facts: GuideFacts) -> None:
     for text in (*ODD, *facts.bench.texts):
         one, two = facts.guide.check(text), facts.guide.check(text)
         demand(one == two, f"check({text[:80]!r}) says {one} and then {two}")
-
 
 
 DESCRIPTION = (

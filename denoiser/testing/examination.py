@@ -93,7 +93,8 @@ class Examination:
         failed = [result for result in results if result.outcome == "failed"]
         if failed and raises:
             raise ContractError(
-                f"{self.subject} fails {len(failed)} of {len(results)} checks:\n" + "\n".join(map(str, failed))
+                f"{self.subject} fails {len(failed)} of {len(results)} checks:\n"
+                + "\n".join(map(str, failed))
             )
         return results
 

@@ -117,9 +117,7 @@ class GuideFacts:
     def moments(self) -> list[Moment]:
         """The steps of a run under the guide's language alone: its other hooks have no say in them."""
         settings = Settings(steps=self.bench.steps)
-        steps = self.run(
-            _allowed(self.bound), self.canvas(self.bench.batch), self.seeds, settings
-        )
+        steps = self.run(_allowed(self.bound), self.canvas(self.bench.batch), self.seeds, settings)
         return [Moment(r.step, r.draft, _sureness(r), self.seeds) for r in steps]
 
     @cached_property

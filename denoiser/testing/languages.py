@@ -32,7 +32,9 @@ def _near(facts: GuideFacts) -> str:
             return
         allowed += 1
         verdict = facts.bound.check(text, tokens)
-        demand(verdict.status != "violated", f"the language allows {text!r}, which is judged {_said(verdict)}")
+        demand(
+            verdict.status != "violated", f"the language allows {text!r}, which is judged {_said(verdict)}"
+        )
 
     _over(facts, law)
     return f"{allowed} texts that it allows"

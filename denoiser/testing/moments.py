@@ -29,9 +29,7 @@ class Moment:
     def fresh(self) -> Moment:
         """The same moment in tensors and random numbers of its own."""
         random = Randomness(self.seeds, self.step.random.device)
-        return replace(
-            mapped(self, torch.clone), step=replace(mapped(self.step, torch.clone), random=random)
-        )
+        return replace(mapped(self, torch.clone), step=replace(mapped(self.step, torch.clone), random=random))
 
     def row(self, number: int) -> Moment:
         """One row alone, as a batch of one."""

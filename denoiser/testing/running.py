@@ -53,7 +53,11 @@ def _early(facts: GuideFacts) -> None:
     """On every canvas, and with a vocabulary of a few letters, it runs to the end or is refused at once."""
     poor = ToyDenoiser(toy_vocabulary(b"aehst .\n", ()), length=12)
     ways: list[tuple[ToyDenoiser, int | None, str]] = [
-        (ToyDenoiser(facts.scene.vocabulary, length=facts.scene.length), length, f"a canvas of {length} tokens")
+        (
+            ToyDenoiser(facts.scene.vocabulary, length=facts.scene.length),
+            length,
+            f"a canvas of {length} tokens",
+        )
         for length in (1, 2, facts.scene.length)
     ]
     for denoiser, length, where in [*ways, (poor, None, "a vocabulary of eight letters")]:
@@ -79,7 +83,10 @@ def _cost(facts: GuideFacts) -> str:
     used = [name for name in hooks() if HOOKS[name](facts.bound, facts.moments[0].fresh()) is not None]
     bound = facts.bound.language()
     size = f"{bound.minimise().states:,} states, " if bound is not None else ""
-    return f"{size}{each:.2f} ms a step in its hooks ({', '.join(used) or 'none'}), {share:.0%} of a step of {denoiser.name}"
+    return (
+        f"{size}{each:.2f} ms a step in its hooks ({', '.join(used) or 'none'}), "
+        f"steering is {share:.0%} of a step of {denoiser.name}"
+    )
 
 
 RUNNING = (

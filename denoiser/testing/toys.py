@@ -14,9 +14,10 @@ from redraft.denoiser.step import Prompt
 from redraft.denoiser.vocabulary import Vocabulary
 
 WORDS = (
-    "the a an old dark storm lighthouse keeper dog cat sea ship was is ran sat home and very good bad happy sad "
-    "red house night in on by with it he she they saw light"
-).split()
+    "the", "a", "an", "old", "dark", "storm", "lighthouse", "keeper", "dog", "cat", "sea", "ship", "was", "is", "ran",
+    "sat", "home", "and", "very", "good", "bad", "happy", "sad", "red", "house", "night", "in", "on", "by", "with",
+    "it", "he", "she", "they", "saw", "light",
+)  # fmt: skip
 PIECES = ("st", "orm", "ing", " l", "ight", "'s", ". ", ", ", '."', "é", "😀", "\r\n")
 
 

@@ -55,8 +55,10 @@ def positions(guides: Sequence[Guide], end: Sequence[Fate], pieces: Pieces) -> s
             f'</code></td><td>{step}</td><td class="l">{escaped(fate.who)}</td><td>{sure}</td>'
             f"<td>{fate.reopened or ''}</td>{each}<td>{whole}</td></tr>"
         )
+    said = "Under each guide: its push in nats at the step named."
     return (
-        '<div class="scroll"><table><thead><tr><th></th><th class="l">token</th><th>step</th>'
+        f'<p class="note">{said}</p><div class="scroll"><table>'
+        '<thead><tr><th></th><th class="l">token</th><th>step</th>'
         f'<th class="l">committed by</th><th>confidence</th><th>reopened</th>{heads}<th>all guides</th></tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div>"
     )

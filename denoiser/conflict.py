@@ -1,0 +1,76 @@
+"""Why no text satisfies all guides: the smallest set that conflicts, the length that would do, the part that fails."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+
+from redraft.denoiser.automaton import Automaton
+from redraft.denoiser.errors import UnsatisfiableError
+
+#: How a named language narrows: (what each part adds, the language up to it).
+Stages = Callable[[str], Sequence[tuple[str, Automaton]]]
+#: Largest sets that are all tried; larger conflicts are found by leaving out one guide after another.
+TOGETHER = 3
+
+
+def unsatisfiable(
+    named: Sequence[tuple[str, Automaton]],
+    length: int,
+    possible: Callable[[Sequence[Automaton]], bool],
+    needed: Callable[[Sequence[Automaton]], int | None],
+    stages: Stages | None = None,
+) -> UnsatisfiableError:
+    """The error for languages that allow no canvas of `length` tokens together.
+
+    `possible` says whether some languages do; `needed` the fewest tokens that some take, None where no number helps.
+    """
+    automata = [automaton for _, automaton in named]
+    conflict = smallest_conflict(automata, possible)
+    names = [named[k][0] for k in conflict]
+    least = needed([automata[k] for k in conflict])
+    least = None if least is None or least <= length else least
+    message = _contradiction(names, least, length)
+    part = None if stages is None or least is not None else _part(conflict, named, stages, possible)
+    return UnsatisfiableError(message + (part or ""), conflict=names, needed=least)
+
+
+def smallest_conflict(
+    automata: Sequence[Automaton], possible: Callable[[Sequence[Automaton]], bool]
+) -> list[int]:
+    """Indices of a smallest set of languages that are not possible together (past TOGETHER: one without surplus)."""
+    everything = range(len(automata))
+    for size in range(min(len(automata), TOGETHER) + 1):
+        for subset in itertools.combinations(everything, size):
+            if size and not possible([automata[k] for k in subset]):
+                return list(subset)
+    kept = list(everything)
+    for k in everything:
+        rest = [other for other in kept if other != k]
+        if not possible([automata[j] for j in rest]):
+            kept = rest
+    return kept
+
+
+def _part(
+    conflict: Sequence[int],
+    named: Sequence[tuple[str, Automaton]],
+    stages: Stages,
+    possible: Callable[[Sequence[Automaton]], bool],
+) -> str | None:
+    """The first part of a conflicting guide that the others leave no room for."""
+    for k in conflict:
+        others = [named[j][1] for j in conflict if j != k]
+        for label, language in stages(named[k][0]):
+            if not possible([*others, language]):
+                return f"; it fails at {label} of {named[k][0]}"
+    return None
+
+
+def _contradiction(names: Sequence[str], needed: int | None, length: int) -> str:
+    quoted = " and ".join(names) if names else "the text"
+    if needed is not None:
+        return f"{quoted} cannot fit a canvas of {length} tokens: allow at least {needed}"
+    if len(names) == 1:
+        return f"{quoted} allows no text on a canvas of {length} tokens: relax it"
+    return f"{quoted} contradict: no text satisfies {'both' if len(names) == 2 else 'all'}; drop or relax one"

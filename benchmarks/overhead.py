@@ -72,7 +72,7 @@ def main() -> None:
         plain = statistics.median(b for _, b in spent["unguided"])
         for name, steering in bound.items():
             inside, outside = (statistics.median(column) for column in zip(*spent[name], strict=True))
-            states, classes = steering.automaton.delta.shape
+            states, classes = steering.language.states, steering.language.width
             added = outside - plain
             print(
                 f"| {batch} | {name} | {states} | {classes} | {inside:.0f} | {outside:.0f} | {added:.0f} "

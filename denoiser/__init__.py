@@ -13,16 +13,17 @@ from redraft.denoiser.errors import (
 )
 from redraft.denoiser.guide import Bound, Guide, HardGuide, SoftGuide, Span, Verdict
 from redraft.denoiser.load import load
-from redraft.denoiser.noise import Absorbing
+from redraft.denoiser.noise import Absorbing, Noise, Uniform
 from redraft.denoiser.particles import BestOf, Particles
 from redraft.denoiser.processor import as_logits_processor
 from redraft.denoiser.refine import Refinement, refine
 from redraft.denoiser.result import Population, Result
-from redraft.denoiser.revision import Uncertain
+from redraft.denoiser.revision import Reconsider, Uncertain
 from redraft.denoiser.selection import Confidence, EntropyBound, LeftToRight, Margin, Random
 from redraft.denoiser.settings import Settings
 from redraft.denoiser.steering import Steering
 from redraft.denoiser.step import Prompt, Scene, Step
+from redraft.denoiser.stopping import Patience
 from redraft.denoiser.vocabulary import Vocabulary
 from redraft.denoiser.write import write
 
@@ -43,11 +44,14 @@ __all__ = [
     "InvalidGuideError",
     "LeftToRight",
     "Margin",
+    "Noise",
     "Not",
     "Particles",
+    "Patience",
     "Population",
     "Prompt",
     "Random",
+    "Reconsider",
     "RedraftError",
     "Refinement",
     "Result",
@@ -59,6 +63,7 @@ __all__ = [
     "Steering",
     "Step",
     "Uncertain",
+    "Uniform",
     "UnsatisfiableError",
     "UnsupportedModelError",
     "UnwritableTextError",

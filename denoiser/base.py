@@ -11,9 +11,9 @@ from torch import Tensor
 
 from redraft.denoiser.canvas import Canvas
 from redraft.denoiser.errors import InvalidGuideError
-from redraft.denoiser.noise import Absorbing
+from redraft.denoiser.noise import Noise
 from redraft.denoiser.settings import Settings
-from redraft.denoiser.step import Prompt
+from redraft.denoiser.step import Prompt, Step
 from redraft.denoiser.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -29,16 +29,19 @@ class Denoiser(ABC):
     `settings` its own decoding defaults; `conditions` the tags it takes, by kind, with their values;
     `filler` the token that pads shorter prompts; `template` its chat template; `adapter` and `why`: which
     adapter `load` took, and why.
+    `block`: it writes so many positions at a time, left to right, and sees nothing behind them; None: it sees the
+    whole canvas.
     """
 
     name: str
     vocabulary: Vocabulary
-    noise: Absorbing
+    noise: Noise
     device: torch.device
     max_length: int = 128
     length: int = 48
     settings: Settings = Settings()
     conditions: Mapping[str, tuple[str, ...]] = {}
+    block: int | None = None
     filler: int = 0
     template: ChatTemplate | None = None
     adapter: str = ""
@@ -50,7 +53,23 @@ class Denoiser(ABC):
 
     @abstractmethod
     def __call__(self, canvas: Canvas, prompt: Prompt) -> Tensor:
-        """Logits [B, L, V] float32 for the canvas's positions; -inf at tokens that are never written."""
+        """Logits [B, L, V] float32 for the canvas's positions; -inf at tokens that are never written.
+
+        Where `block` is set the canvas ends with the block that is being written, and what the logits are in
+        finished blocks does not matter.
+        """
+
+    def begin(self) -> Denoiser:
+        """The denoiser of one run: an adapter that remembers something from step to step gives a fresh copy."""
+        return self
+
+    def carry(self, step: Step, bias: Tensor | None, temperature: float) -> Denoiser:
+        """The denoiser of the next step, with what it takes over from this one (self-conditioning)."""
+        return self
+
+    def take(self, rows: Tensor) -> Denoiser:
+        """The denoiser after row b became what row `rows[b]` was (int64 [B]): what it remembers moves along."""
+        return self
 
     def longest(self, prompt: Prompt) -> int:
         """The longest canvas, in tokens, that fits behind a prompt."""

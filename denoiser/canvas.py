@@ -57,15 +57,26 @@ class Canvas:
             confidence=torch.where(where, confidence.to(self.confidence.dtype), self.confidence),
         )
 
-    def reopen(self, where: Tensor, fill: Tensor | int) -> Canvas:
-        """Open committed positions again; a pinned position is never reopened."""
+    def reopen(self, where: Tensor) -> Canvas:
+        """Open committed positions again, their tokens still in place; a pinned position is never reopened."""
         where = where & ~self.pinned & ~self.open
-        return replace(
-            self,
-            tokens=torch.where(where, fill, self.tokens),
-            open=self.open | where,
-            confidence=torch.where(where, 0.0, self.confidence),
+        return replace(self, open=self.open | where, confidence=torch.where(where, 0.0, self.confidence))
+
+    def first(self, length: int) -> Canvas:
+        """The canvas's first `length` positions."""
+        if length == self.tokens.shape[1]:
+            return self
+        parts = (self.tokens, self.open, self.pinned, self.confidence)
+        return Canvas(*(part[:, :length] for part in parts))
+
+    def begin_with(self, part: Canvas) -> Canvas:
+        """This canvas with `part` in the place of its first positions."""
+        pairs = zip(
+            (part.tokens, part.open, part.pinned, part.confidence),
+            (self.tokens, self.open, self.pinned, self.confidence),
+            strict=True,
         )
+        return Canvas(*(torch.cat([new, old[:, new.shape[1] :]], dim=1) for new, old in pairs))
 
     def take(self, rows: Tensor) -> Canvas:
         """The canvas whose row b is this one's row `rows[b]` (int64 [B])."""

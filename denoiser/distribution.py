@@ -18,7 +18,8 @@ def distributions(step: Step, bias: Tensor | None, settings: Settings, language:
     With an EOS token the text's end is one choice, not L independent ones. Given the end n, positions before
     it hold text and those behind it padding: the weight of EOS at n is l(n) = p_n(EOS)^(1/T) / sum_n, text
     tokens are normalised among themselves, padding weighs 1. Unconstrained, the weights of all canvases sum
-    to 1, so the pressure -log Z counts the guides alone.
+    to 1, so the pressure -log Z counts the guides alone. Where more blocks follow, the text may also go on: its
+    weight prod_n (1 - p_n(EOS)) joins the sum, and stands at the text tokens of the last position.
     """
     eos, pad = step.denoiser.vocabulary.eos_id, step.denoiser.vocabulary.pad_id
     if eos is None:
@@ -28,7 +29,9 @@ def distributions(step: Step, bias: Tensor | None, settings: Settings, language:
     text = _tempered(
         step.logits.index_fill(-1, columns, -torch.inf), bias, settings, step.canvas.open, language
     )
-    stop = _end(step, bias, settings.temperature, step.denoiser.vocabulary)
+    stop, beyond = _end(step, bias, settings.temperature, step.denoiser.vocabulary)
+    if beyond is not None:
+        text = torch.cat([text[:, :-1], text[:, -1:] + beyond[:, None, None]], dim=1)
     tail = torch.zeros_like(stop)
     return text.index_copy(-1, columns, torch.stack([stop, tail], dim=-1)[..., : len(ends)])
 
@@ -46,16 +49,25 @@ def _tempered(
     )
 
 
-def _end(step: Step, bias: Tensor | None, temperature: float, vocabulary: Vocabulary) -> Tensor:
-    """[B, L]: log l(n), the log-probability that the text ends at position n."""
+def _end(
+    step: Step, bias: Tensor | None, temperature: float, vocabulary: Vocabulary
+) -> tuple[Tensor, Tensor | None]:
+    """[B, L]: log l(n), the log-probability that the text ends at position n; [B]: that it goes on, or None."""
     log_stop = step.logits.log_softmax(-1)[..., vocabulary.eos_id]
     if vocabulary.pad_id is None or vocabulary.pad_id == vocabulary.eos_id:
         # EOS is its own padding: p_n(EOS) = P(end <= n), and the end is where it rises
         before = torch.nn.functional.pad(log_stop.exp(), (1, 0))[..., :-1].cummax(-1).values
         log_stop = (log_stop.exp() - before).clamp_min(1e-12).log()
+    beyond = None
+    if step.remaining:
+        stays = torch.log1p(-log_stop.exp().clamp_max(1 - 1e-6))
+        beyond = torch.where(step.canvas.open, stays, 0.0).sum(-1).clamp_min(-1e4)
     if bias is not None:
         log_stop = log_stop + bias.expand_as(step.logits)[..., vocabulary.eos_id]
     log_stop = torch.where(step.canvas.open, log_stop, -1e4).clamp_min(-1e4)
-    if temperature == 0:
-        return log_stop - log_stop.amax(-1, keepdim=True)
-    return (log_stop / temperature).log_softmax(-1)
+    choices = log_stop if beyond is None else torch.cat([log_stop, beyond[:, None]], dim=1)
+    scaled = choices if temperature == 0 else choices / temperature
+    choices = scaled - (
+        scaled.amax(-1, keepdim=True) if temperature == 0 else scaled.logsumexp(-1, keepdim=True)
+    )
+    return (choices, None) if beyond is None else (choices[:, :-1], choices[:, -1])

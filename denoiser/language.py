@@ -312,7 +312,7 @@ def allowed_classes(language: Language, committed: Tensor) -> Tensor:
     """Which classes each position may still take: bool [B, L, C]."""
     open_ = committed < 0
     held = language.classes[committed.clamp_min(0)]
-    chosen = torch.nn.functional.one_hot(held, language.width).bool()
+    chosen = held[..., None] == torch.arange(language.width, device=held.device)
     return torch.where(open_[..., None], language.size > 0, chosen)
 
 

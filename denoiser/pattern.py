@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from redraft.denoiser.errors import InvalidGuideError
 
@@ -19,6 +20,8 @@ _GROUPS = {
     "(?(": ("a conditional group", "write the alternatives out with `|`"),
     "(?#": ("a comment group", "use `(?x)` and `#`"),
 }
+#: What a backslash may stand before among letters and digits (digits are refused as backreferences).
+_LETTERS = "aftnvrdDsSwWbBAzpPxuU123456789k"
 _BOUNDARY = ("a word boundary", "use Keywords for whole words, or write the neighbours out")
 
 
@@ -56,7 +59,57 @@ def check_pattern(pattern: str) -> tuple[str, str]:
             raise _unsupported(pattern, place, *_GROUPS["(?P="])
         elif piece == "possessive":
             raise _unsupported(pattern, place, "a possessive quantifier", "drop the extra `+`")
+    for place in _escapes(pattern, first) if "x" not in flags else ():
+        if pattern[place + 1 : place + 2].isalnum() and pattern[place + 1] not in _LETTERS:
+            raise InvalidGuideError(
+                f"regex {pattern!r}: unknown escape {pattern[place : place + 2]} at position {place}; "
+                "drop the backslash, or double it for a plain one"
+            )
     return flags, pattern[first:]
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A top-level alternative of a pattern: its flags and body, and at which ends of the text it is held."""
+
+    flags: str
+    body: str
+    from_start: bool
+    to_end: bool
+
+    def to_python(self) -> str:
+        """The alternative for a search with the `regex` package, held at the very ends."""
+        close = "\n)" if "x" in self.flags else ")"
+        inner = f"{self.flags[:-1]}:{self.body}{close}" if self.flags else f"(?:{self.body}{close}"
+        return ("\\A" if self.from_start else "") + inner + ("\\Z" if self.to_end else "")
+
+
+def alternatives(pattern: str) -> tuple[Alternative, ...]:
+    """Cut `pattern` at its top-level bars, for a search: `^a|b$` is (`a` at the start) or (`b` at the end)."""
+    found = _LEADING_FLAGS.match(pattern)
+    flags = found.group() if found else ""
+    cuts, depth, ends = [len(flags) - 1], 0, set()
+    for place, piece in _pieces(pattern, len(flags), "x" in flags):
+        depth += {"(": 1, ")": -1}.get(piece, 0)
+        if piece == "|" and depth == 0:
+            cuts.append(place)
+        if piece in ("$", "\\z"):
+            ends.add(place + len(piece))
+    made = []
+    for start, stop in zip(cuts, [*cuts[1:], len(pattern)], strict=True):
+        body = pattern[start + 1 : stop]
+        opening = next((anchor for anchor in ("^", "\\A") if body.startswith(anchor)), "")
+        closing = "" if stop not in ends else "$" if body.endswith("$") else "\\z"
+        body = body[len(opening) : len(body) - len(closing)]
+        made.append(Alternative(flags, body, bool(opening), bool(closing)))
+    return tuple(made)
+
+
+def _escapes(pattern: str, place: int) -> Iterator[int]:
+    """Position of each backslash that escapes something, in and outside classes."""
+    while (place := pattern.find("\\", place)) >= 0:
+        yield place
+        place += 2
 
 
 def _unsupported(pattern: str, place: int, name: str, remedy: str) -> InvalidGuideError:
@@ -83,7 +136,7 @@ def _pieces(pattern: str, place: int, verbose: bool) -> Iterator[tuple[int, str]
             if place < 0:
                 return
             continue
-        if char in "()^":
+        if char in "()^|$":
             yield place, char
         if char == "+" and before:
             yield place, "possessive"

@@ -10,9 +10,11 @@ import torch
 from torch import Tensor
 
 from redraft.denoiser.base import Denoiser
+from redraft.denoiser.blocks import Schedule, Window, ahead, follow
 from redraft.denoiser.canvas import Canvas
 from redraft.denoiser.distribution import distributions
-from redraft.denoiser.exact import Posterior, posterior
+from redraft.denoiser.errors import InvalidGuideError, UnsatisfiableError
+from redraft.denoiser.exact import Language, Posterior, feasible, posterior
 from redraft.denoiser.randomness import Randomness
 from redraft.denoiser.selection import Proposal
 from redraft.denoiser.settings import Settings
@@ -53,50 +55,155 @@ def refine(
     prompt: Prompt,
     settings: Settings,
     random: Randomness,
-) -> Generator[Refinement, Canvas | None, None]:
+) -> Generator[Refinement, Tensor | None, Canvas]:
     """Refine a canvas until nothing is open, one `Refinement` a step; stop early by leaving the loop.
 
-    The one who drains it may send back a canvas to go on with, rows of the step's own rearranged.
-
     The draft of every step is a word of the language that agrees with all that is committed, so whatever
-    subset is committed the rest of it still completes the canvas: the final canvas is in the language.
+    subset is committed the rest of it still completes the canvas: the final canvas, which is returned, is in the
+    language. A denoiser that writes block by block, and every hook, is shown the canvas up to its block; the draft
+    is of the whole all the same, with a guess for what nobody has seen. Who drains the loop may send back
+    int64 [B], the rows to go on with. Raises `InvalidGuideError` or `UnsatisfiableError` before any forward pass.
     """
     length = canvas.tokens.shape[1]
-    for index in range(settings.steps):
+    schedule = Schedule.of(settings.steps, length, settings.block_length, denoiser.block)
+    if settings.revision is not None and settings.revision.provisional and not denoiser.noise.revisable:
+        raise InvalidGuideError(
+            f"revision {settings.revision.name!r} leaves tokens at open positions, and {denoiser.name} expects "
+            "masks there: use Uncertain()"
+        )
+    _check_pins(canvas, steering)
+    denoiser = denoiser.begin()
+    for window in schedule.windows(apart=denoiser.block is not None):
+        language = follow(steering.language, canvas.tokens[:, : window.first])
+        canvas, forced = _fill_forced(canvas, language, window)
+        if window.index and not bool(canvas.open[:, : window.end].any()):
+            continue
+        stream = random.fork(window.index) if window.index else random
+        run = _Run(steering, schedule, window, prompt, settings, stream)
+        canvas, denoiser = yield from _refine(run, denoiser, language, canvas, forced)
+    return canvas
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What stays the same during the steps of one window."""
+
+    steering: Steering
+    schedule: Schedule
+    window: Window
+    prompt: Prompt
+    settings: Settings
+    random: Randomness
+
+
+def _refine(
+    run: _Run, denoiser: Denoiser, language: Language, canvas: Canvas, forced: Tensor
+) -> Generator[Refinement, Tensor | None, tuple[Canvas, Denoiser]]:
+    steering, window, settings = run.steering, run.window, run.settings
+    length, first, end = canvas.tokens.shape[1], window.first, window.end
+    provisional = settings.revision is not None and settings.revision.provisional
+    before, stood = canvas.tokens[:, :end], torch.full_like(canvas.tokens[:, 0], -1)
+    for index in window.steps:
         begin = time.perf_counter()
-        logits = denoiser(canvas, prompt)
+        shown = canvas.first(end)
+        logits = denoiser(shown, run.prompt)
         thought = time.perf_counter()
-        step = Step(index, settings.steps, canvas, logits, prompt, denoiser, random, settings.temperature)
-        weights = distributions(step, steering.bias(step), settings, steering.language)
-        beliefs = posterior(steering.language, weights, canvas.tokens, canvas.open)
-        uniform = random.uniform(length, 4)
-        draft = beliefs.sample(uniform[..., :2]) if settings.temperature > 0 else beliefs.best()
-        confidence = beliefs.confidence(draft)
-        forced = canvas.open & _certain(beliefs, confidence, settings.temperature)
-        free = canvas.open & ~forced
-        quota = -(-free.sum(-1) // (settings.steps - index))
-        chosen = settings.selection(Proposal(step, draft, confidence, free, quota, uniform[..., 2])) | forced
+        step = Step(
+            index,
+            settings.steps,
+            shown,
+            logits,
+            run.prompt,
+            denoiser,
+            run.random,
+            settings.temperature,
+            length - end,
+        )
+        frame = run.schedule.frame(shown, index, denoiser.vocabulary.eos_id)
+        bias = steering.bias(step)
+        weights = distributions(step, bias, settings, language)[:, first:]
+        ends, greedy = denoiser.vocabulary.ends, settings.temperature == 0
+        weights = ahead(weights, shown.open[:, first:], length - end, ends, greedy)
+        beliefs = posterior(language, weights, canvas.tokens[:, first:], canvas.open[:, first:])
+        uniform = run.random.uniform(length, 4)
+        whole = beliefs.best() if greedy else beliefs.sample(uniform[:, first:, :2])
+        draft = window.shown(whole, shown.tokens)
+        confidence = window.shown(beliefs.confidence(whole), torch.ones_like(uniform[..., 0]))
+        certain = _certain(beliefs, confidence[:, first:], settings.temperature)
+        able = shown.open & frame.where
+        sure = able & window.shown(certain, ~shown.open)
+        quota = frame.quota(able & ~sure, provisional)
+        proposal = Proposal(
+            step, draft, confidence, able & ~sure, quota, frame.left == 1, uniform[:, :end, 2]
+        )
+        chosen = settings.selection(proposal) | sure
         anchors = steering.anchors(step, draft, confidence)
-        chosen = chosen if anchors is None else chosen | anchors
-        after = canvas.commit(draft, chosen, confidence)
-        reopened = _reopened(step, after, steering, settings, uniform[..., 3])
-        after = after.reopen(reopened, denoiser.noise.fill)
+        chosen = chosen if anchors is None else chosen | (anchors & frame.where)
+        stood = torch.where(((draft == before) | ~frame.where).all(-1), stood + 1, 0)
+        going = able.any(-1) & (frame.left > 1)
+        if settings.stop is not None:
+            stops = settings.stop(proposal, stood, able)
+            chosen, going = chosen | (able & stops[:, None]), going & ~stops
+        after = shown.commit(draft, chosen, confidence)
+        going = going & ((after.open & frame.where).any(-1) | provisional)
+        reopened = _reopened(step, after, steering, settings, going, uniform[:, :end, 3]) & frame.where
+        after = after.reopen(reopened)
+        after = denoiser.noise.renoise(after, after.open & ~(reopened & provisional), run.random)
+        denoiser = denoiser.carry(step, bias, settings.temperature)
         done = time.perf_counter()
-        sent = yield Refinement(
+        rows = yield Refinement(
             step=step,
             canvas=after,
             draft=draft,
-            committed=chosen & canvas.open,
+            committed=(chosen & shown.open) | forced,
             reopened=reopened,
-            pressure=_pressure(beliefs, draft, settings.temperature),
+            pressure=_pressure(beliefs, whole, settings.temperature),
             denoiser_ms=1e3 * (thought - begin),
             guidance_ms=1e3 * (done - thought),
             beliefs=beliefs,
             pushes=steering.pushes(step),
         )
-        canvas = after if sent is None else sent
-        if not bool(canvas.open.any()):
-            return
+        canvas, before, forced = canvas.begin_with(after), draft, torch.zeros_like(forced)
+        if rows is not None:
+            canvas, denoiser, language = (
+                canvas.take(rows),
+                denoiser.take(rows),
+                language.begin(language.start[rows]),
+            )
+            before, stood = before[rows], stood[rows]
+        if not steering.settle(canvas.open[:, :end].any()):
+            break
+    return canvas, denoiser
+
+
+def _check_pins(canvas: Canvas, steering: Steering) -> None:
+    """Raise `UnsatisfiableError` where a row's pins leave the language nothing."""
+    if not bool(canvas.pinned.any()):
+        return
+    stuck = ~feasible(steering.language, canvas.committed)
+    if bool(stuck.any()):
+        names = [str(bound.guide) for bound in steering.bound]
+        raise UnsatisfiableError(
+            f"row {int(stuck.long().argmax())}: no text on this canvas keeps the pinned tokens and satisfies "
+            f"{' and '.join(names) or 'the vocabulary'}: pin less, or relax a guide",
+            conflict=names,
+        )
+
+
+def _fill_forced(canvas: Canvas, language: Language, window: Window) -> tuple[Canvas, Tensor]:
+    """The canvas with what the language leaves no choice about in this window committed; where that is: bool [B, end].
+
+    A later window's block is padding in every row whose text has ended; such rows need no forward pass.
+    """
+    if not window.index:
+        return canvas, torch.zeros_like(canvas.open[:, : window.end])
+    tokens, open = canvas.tokens[:, window.first :], canvas.open[:, window.first :]
+    flat = torch.zeros((), device=tokens.device).expand(*tokens.shape, len(language.classes))
+    forced, only = posterior(language, flat, tokens, open).forced()
+    where = window.shown(forced, torch.zeros_like(canvas.open))
+    shown = canvas.first(window.end)
+    filled = shown.commit(window.shown(only, shown.tokens), where, torch.ones_like(shown.confidence))
+    return canvas.begin_with(filled), where
 
 
 def _certain(beliefs: Posterior, confidence: Tensor, temperature: float) -> Tensor:
@@ -113,12 +220,13 @@ def _pressure(beliefs: Posterior, draft: Tensor, temperature: float) -> Tensor:
     return -torch.where(beliefs.open, weight.double().clamp_min(-1e4), 0.0).sum(-1)
 
 
-def _reopened(step: Step, after: Canvas, steering: Steering, settings: Settings, uniform: Tensor) -> Tensor:
-    """bool [B, L]: what to reopen now; never in the last step, never in a row that is finished, never a pin."""
-    nothing = torch.zeros_like(after.open)
-    if step.index + 1 >= step.steps:
-        return nothing
-    mark = nothing if settings.revision is None else settings.revision(step, after, uniform)
+def _reopened(
+    step: Step, after: Canvas, steering: Steering, settings: Settings, going: Tensor, uniform: Tensor
+) -> Tensor:
+    """bool [B, L]: what to reopen now, in the rows [B] that are still `going`; never a pin."""
+    mark = torch.zeros_like(after.open)
+    if settings.revision is not None:
+        mark = settings.revision(step, after, uniform)
     wish = steering.revise(step)
     mark = mark if wish is None else mark | wish
-    return mark & after.open.any(-1, keepdim=True) & ~after.pinned & ~after.open
+    return mark & going[:, None] & ~after.pinned & ~after.open

@@ -132,7 +132,8 @@ def first_seen(items: NDArray[np.int64] | IntArray, number: IntArray) -> NDArray
     fresh = items[number[items] < 0]
     place = np.arange(len(fresh), dtype=number.dtype)
     number[fresh[::-1]] = place[::-1]  # of equal items the first is written last, and stays
-    return fresh[number[fresh] == place].astype(np.int64)
+    kept: NDArray[np.int64] = fresh[number[fresh] == place].astype(np.int64)
+    return kept
 
 
 def fates(delta: IntArray, accept: BoolArray) -> NDArray[np.int64]:
@@ -197,7 +198,8 @@ class Searches:
         begin = first[states]
         counts = first[states + 1] - begin
         offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        return source[np.repeat(begin, counts) + offsets]
+        found: NDArray[np.int64] = source[np.repeat(begin, counts) + offsets]
+        return found
 
 
 def distance(delta: IntArray, goal: BoolArray) -> NDArray[np.int64]:

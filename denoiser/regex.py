@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 import numpy as np
 
 from redraft.denoiser.automaton import STATE_BUDGET, Automaton
 from redraft.denoiser.cache import cached
 from redraft.denoiser.errors import InvalidGuideError, StateBudgetError
-from redraft.denoiser.pattern import check_pattern
+from redraft.denoiser.nfa import concat
+from redraft.denoiser.pattern import alternatives, check_pattern
 from redraft.denoiser.regex_worker import EOS, Table, compile_table
 
 
@@ -38,6 +39,20 @@ def compile_regex(pattern: str) -> Automaton:
         ) from None
     except ValueError as error:
         raise _explain(pattern, error) from None
+
+
+@lru_cache(maxsize=256)
+def compile_search(pattern: str) -> Automaton:
+    """The UTF-8 byte strings of the texts in which `pattern` matches somewhere; `^` and `$` hold it at an end.
+
+    An anchor may begin or end the pattern or a top-level alternative (`^a|b$`). Raises as `compile_regex`.
+    """
+    found = []
+    for part in alternatives(pattern):
+        core = compile_regex(part.flags + part.body)
+        ends = [[UTF8], [core], [UTF8]][part.from_start : 3 - part.to_end]
+        found.append(concat(*(language for group in ends for language in group)))
+    return reduce(lambda a, b: a | b, found)
 
 
 def _automaton(table: Table, pattern: str) -> Automaton:
@@ -68,7 +83,7 @@ def _explain(pattern: str, error: ValueError) -> InvalidGuideError:
         re.compile(pattern)
     except re.error as syntax:
         if syntax.msg.startswith("bad escape"):
-            return InvalidGuideError(f"regex {pattern!r}: unknown escape or class ({error}); correct it")
+            return InvalidGuideError(f"regex {pattern!r}: unknown {_unknown_class(pattern)}; correct it")
         return InvalidGuideError(
             f"regex {pattern!r}: {syntax.msg} at position {syntax.pos}; correct the pattern"
         )
@@ -76,6 +91,16 @@ def _explain(pattern: str, error: ValueError) -> InvalidGuideError:
         f"regex {pattern!r} is not in Rust regex syntax ({error}); common differences: "
         "write {0,3} for {,3}, \\z for \\Z, (?P<name>...) for a named group"
     )
+
+
+def _unknown_class(pattern: str) -> str:
+    """The first class such as \\p{Nonsense} that the engine does not know, with its position."""
+    for found in re.finditer(r"\\(?:\\.|[pP](?:\{[^}]*\}|.)|[xuU]\{[^}]*\})", pattern):
+        try:
+            compile_table(f"x{found.group()}")
+        except ValueError:
+            return f"class {found.group()} at position {found.start()}"
+    return "escape or class"
 
 
 def _utf8() -> Automaton:

@@ -5,7 +5,7 @@ The engine has no limit of its own: for `.*a.{40}` it wants 2^40 states, and no 
 
 from __future__ import annotations
 
-import marshal
+import json
 import re
 import subprocess
 import sys
@@ -21,7 +21,7 @@ Table = tuple[int, set[int], dict[int, dict[int, int]]]
 
 _COUNT = re.compile(r"\{(\d+)(,?)(\d*)\}")
 _PROGRAM = """
-import marshal, sys
+import json, sys
 try:
     import resource
     resource.setrlimit(resource.RLIMIT_AS, (1 << 32, 1 << 32))
@@ -30,10 +30,11 @@ except (ImportError, ValueError, OSError):
 from outlines_core import Index, Vocabulary
 try:
     index = Index(sys.stdin.buffer.read().decode(), Vocabulary(256, {bytes([b]): [b] for b in range(256)}))
-    answer = (index.get_initial_state(), set(index.get_final_states()), index.get_transitions())
+    moves = [[state, list(row.items())] for state, row in index.get_transitions().items()]
+    answer = [index.get_initial_state(), list(index.get_final_states()), moves]
 except ValueError as error:
     answer = str(error)
-sys.stdout.buffer.write(marshal.dumps(answer))
+sys.stdout.write(json.dumps(answer))
 """
 
 
@@ -49,10 +50,11 @@ def compile_table(pattern: str) -> Table:
         )
     except (subprocess.TimeoutExpired, subprocess.CalledProcessError) as error:
         raise TimeoutError(str(error)) from None
-    answer: Table | str = marshal.loads(done.stdout)
+    answer = json.loads(done.stdout)
     if isinstance(answer, str):
         raise ValueError(answer)
-    return answer
+    start, final, moves = answer
+    return start, set(final), {state: dict(row) for state, row in moves}
 
 
 def is_risky(pattern: str) -> bool:

@@ -11,6 +11,7 @@ from redraft.denoiser.errors import InvalidGuideError
 from redraft.denoiser.particles import Particles
 from redraft.denoiser.revision import REVISIONS, Revision
 from redraft.denoiser.selection import SELECTIONS, Random, Selection
+from redraft.denoiser.stopping import STOPS, Stop
 
 Policy = TypeVar("Policy")
 
@@ -19,9 +20,11 @@ Policy = TypeVar("Policy")
 class Settings(Checked):
     """Steps, order and sampling of a run; a denoiser brings its own defaults.
 
-    steps >= 1: most forward passes a text may take; temperature >= 0 (0: greedy, the most probable joint
-    draft); top_k >= 1 and top_p, min_p in (0, 1]: truncation of each position's distribution, None: off;
-    particles: so many drafts of each text race each other, None: one.
+    steps >= 1: most forward passes a text may take, over all blocks; temperature >= 0 (0: greedy, the most
+    probable joint draft); top_k >= 1 and top_p, min_p in (0, 1]: truncation of each position's distribution, None: off.
+    block_length >= 1: commit in blocks of so many tokens, left to right, None: anywhere; stop: when to accept the
+    whole draft before the steps are over, None: never; particles: so many drafts of each text race each other,
+    None: one.
     """
 
     steps: int = 24
@@ -32,6 +35,8 @@ class Settings(Checked):
     min_p: float | None = None
     revision: Revision | None = None
     particles: Particles | None = None
+    block_length: int | None = None
+    stop: Stop | None = None
 
     def __post_init__(self) -> None:
         _whole("steps", self.steps, 1)
@@ -39,8 +44,9 @@ class Settings(Checked):
             raise InvalidGuideError(
                 f"temperature is {self.temperature}: use 0 (greedy) or a number from 0.01 to 100"
             )
-        if self.top_k is not None:
-            _whole("top_k", self.top_k, 1)
+        for name in ("top_k", "block_length"):
+            if getattr(self, name) is not None:
+                _whole(name, getattr(self, name), 1)
         for name in ("top_p", "min_p"):
             share = getattr(self, name)
             if share is not None and not 0 < share <= 1:
@@ -51,7 +57,8 @@ class Settings(Checked):
             raise InvalidGuideError(
                 f"revision is {self.revision!r}: use a Revision such as Uncertain(), or None"
             )
-
+        if self.stop is not None and not isinstance(self.stop, Stop):
+            raise InvalidGuideError(f"stop is {self.stop!r}: use a Stop such as Patience(), or None")
         if self.particles is not None and not isinstance(self.particles, Particles):
             raise InvalidGuideError(f"particles is {self.particles!r}: use Particles(8), or None")
         if self.particles is not None and self.particles.count > 1 and self.temperature == 0:
@@ -80,12 +87,14 @@ class Settings(Checked):
                 values["particles"] = Particles(**values["particles"])
             except TypeError as error:
                 raise InvalidGuideError(f"particles: {error}") from error
+        if values.get("stop") is not None:
+            values["stop"] = _policy("stop", values["stop"], STOPS)
         return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values that `from_dict` turns back into equal settings; what is None is left out."""
         plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        for name in ("selection", "revision"):
+        for name in ("selection", "revision", "stop"):
             if plain[name] is not None:
                 plain[name] = {"name": plain[name].name} | asdict(plain[name])
         if self.particles is not None:

@@ -37,6 +37,7 @@ class Steering:
         for bound in self.bound:
             _check_hooks(bound)
         self.language = joint_language(self._languages(), scene, self._stages)
+        self._unread: list[tuple[Guide, Tensor]] = []
 
     @cached_property
     def automaton(self) -> Automaton:
@@ -50,6 +51,7 @@ class Steering:
             bias = self._hook(bound, step, lambda b=bound: b.bias(step))  # type: ignore[misc]
             if bias is not None:
                 _check_bias(bound.guide, bias, step.logits)
+                self._check_finite(bound.guide, bias)
                 total = bias if total is None else total + bias
         return total
 
@@ -85,6 +87,22 @@ class Steering:
     def revise(self, step: Step) -> Tensor | None:
         """bool [B, L]: committed positions that some guide wants reopened, or None."""
         return self._any(lambda b: b.revise(step), "revise", step)
+
+    def settle(self, flag: Tensor) -> bool:
+        """The value of a bool flag [], read with what is still to be checked: a step's one wait for the device."""
+        unread, self._unread = self._unread, []
+        value, *sound = torch.stack([flag, *(finite for _, finite in unread)]).tolist()
+        for (guide, _), finite in zip(unread, sound, strict=True):
+            _require_finite(guide, finite)
+        return bool(value)
+
+    def _check_finite(self, guide: Guide, bias: Tensor) -> None:
+        """Where reading a number would wait for the device, it is read at the step's end."""
+        finite = bias.isfinite().all()
+        if bias.is_cuda:
+            self._unread.append((guide, finite))
+        else:
+            _require_finite(guide, bool(finite))
 
     def check(self, text: str, tokens: Sequence[int]) -> list[Verdict]:
         """Every guide's verdict on a decoded text (and its tokens), in the order given."""
@@ -199,7 +217,10 @@ def _check_bias(guide: Guide, bias: Tensor, logits: Tensor) -> None:
             f"{guide}: bias is {bias.dtype} {tuple(bias.shape)}, "
             f"which does not broadcast to float [B, L, V] = {tuple(logits.shape)}"
         )
-    if not bool(bias.isfinite().all()):
+
+
+def _require_finite(guide: Guide, finite: bool) -> None:
+    if not finite:
         raise InvalidGuideError(
             f"{guide}: bias is not finite; use a language to forbid, a finite number to prefer"
         )

@@ -66,7 +66,8 @@ class Step:
     """One refinement step, before anything is committed.
 
     `index` counts up from 0; `progress` = index / steps in [0, 1); `logits` [B, L, V] float32 are the
-    denoiser's own, before temperature and guidance, -inf at tokens it never writes. `temperature` is the run's.
+    denoiser's own, before temperature and guidance, -inf at tokens it never writes. `temperature` is the run's;
+    `remaining` positions of the canvas lie behind what this step shows (0: it shows the whole; see `blocks`).
     """
 
     index: int
@@ -77,6 +78,7 @@ class Step:
     denoiser: Denoiser
     random: Randomness
     temperature: float = 1.0
+    remaining: int = 0
 
     @property
     def progress(self) -> float:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 
 import torch
 from torch import Tensor
 
 from redraft.denoiser.canvas import Canvas
 from redraft.denoiser.exact import posterior
+from redraft.denoiser.history import History
 from redraft.denoiser.particles import Particles
 from redraft.denoiser.randomness import Randomness
 from redraft.denoiser.refine import Refinement
@@ -169,16 +170,23 @@ def drawn(weights: Tensor, uniform: Tensor, how: str) -> Tensor:
     return torch.searchsorted(ends, points * ends[:, -1:], right=True).clamp_max(count - 1)
 
 
-def followed(
-    run: Generator[Refinement, Canvas | None, None], swarm: Swarm | None
-) -> Iterator[tuple[Refinement, list[int] | None]]:
-    """Drain a run; with a swarm, rows are rearranged as it says, and each step tells how (None: not at all)."""
-    sent: Canvas | None = None
+def drain(
+    run: Generator[Refinement, Tensor | None, Canvas],
+    history: History,
+    swarm: Swarm | None,
+    on_step: Callable[[Refinement], object] | None,
+) -> Canvas:
+    """The canvas that the loop ends with; with a swarm, rows are rearranged as it says."""
+    rows: Tensor | None = None
     while True:
         try:
-            refinement = run.send(sent)
-        except StopIteration:
-            return
-        parents = None if swarm is None else swarm.advance(refinement)
-        sent = None if parents is None else refinement.canvas.take(parents)
-        yield refinement, None if parents is None else parents.tolist()
+            refinement = run.send(rows)
+        except StopIteration as end:
+            canvas: Canvas = end.value
+            return canvas
+        history.add(refinement)
+        rows = None if swarm is None else swarm.advance(refinement)
+        if rows is not None:
+            history.take(rows)
+        if on_step is not None:
+            on_step(refinement)

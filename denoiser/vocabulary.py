@@ -52,6 +52,13 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.token_bytes)
 
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """The tokens that close a text: EOS, and padding where that is another token; none without an EOS."""
+        if self.eos_id is None:
+            return ()
+        return (self.eos_id,) if self.pad_id in (None, self.eos_id) else (self.eos_id, self.pad_id)
+
     def __repr__(self) -> str:
         return f"Vocabulary({len(self)} tokens, key {self.key[:12]})"
 

@@ -8,18 +8,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from redraft.denoiser.base import Denoiser
+from redraft.denoiser.blocks import Schedule
 from redraft.denoiser.canvas import Canvas
 from redraft.denoiser.checked import check
 from redraft.denoiser.errors import InvalidGuideError, UnsatisfiableError
 from redraft.denoiser.guide import Guide
+from redraft.denoiser.history import History
 from redraft.denoiser.prompts import Prompts
 from redraft.denoiser.randomness import Randomness
 from redraft.denoiser.refine import Refinement, refine
-from redraft.denoiser.result import Commit, Result, Timing
+from redraft.denoiser.result import Result, Timing
 from redraft.denoiser.settings import Settings
 from redraft.denoiser.steering import Steering
 from redraft.denoiser.step import Scene
-from redraft.denoiser.swarm import Swarm, followed, row_seeds
+from redraft.denoiser.swarm import Swarm, drain, row_seeds
 
 
 def write(
@@ -44,7 +46,8 @@ def write(
     prompt decides it.
     `length` is the canvas in tokens, the EOS token included; by default what the guides want, within the
     denoiser's limit. `settings` replaces the denoiser's own; `steps`, `selection`, `temperature`, `top_k`,
-    `top_p`, `min_p`, `revision` and `particles` change single ones. `on_step` sees every `Refinement`.
+    `top_p`, `min_p`, `revision`, `block_length`, `stop` and `particles` change single ones. `on_step` sees every
+    `Refinement`.
     Raises `UnsatisfiableError`, `InvalidGuideError` or `UnwritableTextError` before any forward pass.
     """
     guides = _listed(guides)
@@ -75,7 +78,7 @@ def write(
         seeds = range(seed + begin, seed + min(begin + texts, samples))
         if steering is None or steering.scene.batch != len(seeds) * count:
             steering = _bind(denoiser, guides, prompts.shared, len(seeds) * count, length, limit, settings)
-            _weighable(steering, settings)
+            _weighable(denoiser, steering, settings)
         own = prompts.part(begin, begin + texts)
         results += _run(denoiser, steering, guides, own, seeds, settings, on_step)
     return results
@@ -105,6 +108,7 @@ def _bind(
     """Bind at the given length, or at the length that the guides want, made longer if that is what they need."""
 
     def at(tokens: int) -> Steering:
+        Schedule.of(settings.steps, tokens, settings.block_length, denoiser.block)
         return Steering(
             guides, Scene(denoiser.vocabulary, denoiser.device, batch, tokens, settings.steps, prompt)
         )
@@ -134,23 +138,20 @@ def _run(
     seeds: Sequence[int],
     settings: Settings,
     on_step: Callable[[Refinement], object] | None,
+    canvas: Canvas | None = None,
 ) -> list[Result]:
     begin = time.perf_counter()
     before = dict(steering.seconds)
     scene = steering.scene
-    canvas = Canvas.blank(scene.batch, scene.length, denoiser.noise.fill, denoiser.device)
     count = settings.particles.count if settings.particles else 1
     ready = prompts.ready(denoiser, count)
     random = Randomness(row_seeds(seeds, count), denoiser.device)
+    canvas = denoiser.noise.blank(scene.length, random) if canvas is None else canvas
     swarm = Swarm(settings.particles, steering, seeds) if settings.particles else None
-    history = _History(scene.batch)
+    history = History()
     run = refine(denoiser, canvas, steering, prompt=ready, settings=settings, random=random)
-    for refinement, parents in followed(run, swarm):
-        history.add(refinement)
-        if parents is not None:
-            history.take(parents)
-        if on_step is not None:
-            on_step(refinement)
+    final = drain(run, history, swarm, on_step)
+    tokens_of, pasts = final.tokens.tolist(), history.read(scene.batch)
     timing = Timing(
         denoiser_ms=history.denoiser_ms,
         guidance_ms=history.guidance_ms,
@@ -158,11 +159,11 @@ def _run(
         guides_ms={name: 1e3 * (spent - before[name]) for name, spent in steering.seconds.items()},
     )
     results = []
-    populations = swarm.populations(_texts(denoiser, history.tokens)) if swarm else [None] * len(seeds)
+    populations = swarm.populations(_texts(denoiser, tokens_of)) if swarm else [None] * len(seeds)
     for number, (seed, population) in enumerate(zip(seeds, populations, strict=True)):
         row = number * count + (population.chosen if population else 0)
-        tokens = history.tokens[row]
-        trace, pressure = tuple(history.commits[row]), tuple(history.pressures[row])
+        tokens, past = tokens_of[row], pasts[row]
+        trace, pressure = tuple(past.commits), tuple(past.pressures)
         text = denoiser.vocabulary.decode(tokens)
         results.append(
             Result(
@@ -181,55 +182,24 @@ def _run(
                 timing=timing,
                 tokens=tuple(tokens),
                 trace=trace,
-                pushes={name: tuple(values) for name, values in history.pushes[row].items()},
+                pushes={name: tuple(values) for name, values in past.pushes.items()},
                 particles=population,
             )
         )
     return results
 
 
-def _weighable(steering: Steering, settings: Settings) -> None:
+def _weighable(denoiser: Denoiser, steering: Steering, settings: Settings) -> None:
     if steering.weighing and settings.particles is None:
         raise InvalidGuideError(
             f"{steering.weighing[0]} weighs whole drafts, which one draft alone cannot answer: "
             "add particles=Particles(8), or BestOf(8)"
         )
+    if settings.particles is not None and denoiser.block is not None:
+        raise InvalidGuideError(
+            f"particles weigh whole drafts, and {denoiser.name} sees one block at a time: leave particles out"
+        )
 
 
 def _texts(denoiser: Denoiser, rows: Sequence[Sequence[int]]) -> list[str]:
     return [denoiser.vocabulary.decode(tokens) for tokens in rows]
-
-
-class _History:
-    """What happened to each row while it had anything open; keeps no logits."""
-
-    def __init__(self, batch: int) -> None:
-        self.denoiser_ms = self.guidance_ms = 0.0
-        self.tokens: list[list[int]] = []
-        self.commits: list[list[Commit]] = [[] for _ in range(batch)]
-        self.pressures: list[list[float]] = [[] for _ in range(batch)]
-        self.pushes: list[dict[str, list[float]]] = [{} for _ in range(batch)]
-
-    def take(self, parents: Sequence[int]) -> None:
-        """Row b goes on from row parents[b], with all that happened to it."""
-        self.tokens = [self.tokens[p] for p in parents]
-        self.commits = [list(self.commits[p]) for p in parents]
-        self.pressures = [list(self.pressures[p]) for p in parents]
-        self.pushes = [{n: list(v) for n, v in self.pushes[p].items()} for p in parents]
-
-    def add(self, r: Refinement) -> None:
-        self.denoiser_ms += r.denoiser_ms
-        self.guidance_ms += r.guidance_ms
-        self.tokens = r.canvas.tokens.tolist()
-        draft, committed, reopened = r.draft.tolist(), r.committed.tolist(), r.reopened.tolist()
-        pressure, working = r.pressure.tolist(), r.step.canvas.open.any(-1).tolist()
-        pushes = {name: push.tolist() for name, push in r.pushes.items()}
-        for row in (row for row, busy in enumerate(working) if busy):
-            where = [i for i, yes in enumerate(committed[row]) if yes]
-            again = tuple(i for i, yes in enumerate(reopened[row]) if yes)
-            self.commits[row].append(Commit(tuple(where), tuple(draft[row][i] for i in where), again))
-            self.pressures[row].append(pressure[row])
-            before = len(self.commits[row]) - 1
-            for name in self.pushes[row].keys() | pushes.keys():  # a guide that rests pushes 0
-                told = self.pushes[row].setdefault(name, [0.0] * before)
-                told.append(pushes[name][row] if name in pushes else 0.0)

@@ -47,6 +47,12 @@ def write(
     ] = None,
     sentences: Annotated[str | None, Option(metavar="A-B", help="How many complete sentences.")] = None,
     tokens: Annotated[str | None, Option(metavar="A-B", help="How many of the denoiser's tokens.")] = None,
+    json_schema: Annotated[
+        str | None, Option(metavar="FILE", help="A JSON Schema that the text, as JSON, validates against.")
+    ] = None,
+    one_of: Annotated[
+        list[str] | None, Option(metavar="TEXT", help="The text is one of these. Repeatable.")
+    ] = None,
     condition: Annotated[
         list[str] | None,
         Option(metavar="KIND=VALUE", help="A tag of the denoiser, such as genre=tale. Repeatable."),
@@ -99,7 +105,19 @@ def write(
     from redraft.recipes.writing import perform
 
     refuse_together(table=table, out=out, save_recipe=save_recipe, report=report)
-    asked = Asked(keyword or (), forbid or (), sentiment, style, template, pattern, words, sentences, tokens)
+    asked = Asked(
+        keyword or (),
+        forbid or (),
+        sentiment,
+        style,
+        template,
+        pattern,
+        words,
+        sentences,
+        tokens,
+        json_schema,
+        one_of or (),
+    )
     base = with_set(find(recipe) if recipe else Recipe(), set_ or ())
     conditions = parse_conditions(condition or ())
     changes = {

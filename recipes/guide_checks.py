@@ -36,6 +36,10 @@ def _file(facts: GuideFacts) -> None:
     demand(Recipe.parse(text) == recipe, f"back from a file it is another guide:\n{text}")
 
 
+def _portable(facts: GuideFacts) -> bool:
+    return getattr(facts.guide, "portable", True)
+
+
 RECIPE_CHECKS: tuple[Check, ...] = (
     Check(
         "recipe-name",
@@ -43,6 +47,7 @@ RECIPE_CHECKS: tuple[Check, ...] = (
         'add an entry point "name = package:Class" in the group redraft.guides, and a docstring',
         _registered,
         needs=("name-and-strength",),
+        applies=_portable,
     ),
     Check(
         "recipe-table",
@@ -50,6 +55,7 @@ RECIPE_CHECKS: tuple[Check, ...] = (
         "annotate fields with str, int, float, bool, tuples of these, or guides",
         _table,
         needs=("recipe-name", "round-trip"),
+        applies=_portable,
     ),
     Check(
         "recipe-file",
@@ -57,5 +63,6 @@ RECIPE_CHECKS: tuple[Check, ...] = (
         "annotate fields with str, int, float, bool, tuples of these, or guides",
         _file,
         needs=("recipe-table",),
+        applies=_portable,
     ),
 )

@@ -134,6 +134,6 @@ def _settings() -> dict[str, Any]:
     table = _of(settings_model())
     for what, known in POLICIES.items():
         policies = [_of(policy_model(what, name)) for name in known]
-        names = [*known, "off"] if what == "revision" else [*known]
+        names = [*known, "off"] if what != "selection" else [*known]
         table["properties"][what] = {"anyOf": [{"enum": names}, *policies], "title": what.capitalize()}
     return table

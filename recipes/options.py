@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from redraft.denoiser.algebra import During, Scaled
@@ -31,6 +32,8 @@ class Asked:
     words: str | None = None
     sentences: str | None = None
     tokens: str | None = None
+    json_schema: str | None = None
+    one_of: Sequence[str] = ()
 
     def guides(self) -> list[Guide]:
         """One guide an option, all keywords in one, all forbidden phrases in one; errors name the option."""
@@ -45,6 +48,10 @@ class Asked:
             tables.append(("--forbid", {"guide": "forbid", "phrases": list(self.forbid)}))
         if self.pattern is not None:
             tables.append(("--pattern", {"guide": "pattern", "pattern": self.pattern}))
+        if self.json_schema is not None:
+            tables.append(("--json-schema", {"guide": "json-schema", "schema": _text(self.json_schema)}))
+        if self.one_of:
+            tables.append(("--one-of", {"guide": "one-of", "choices": list(self.one_of)}))
         for name in ("words", "sentences", "tokens"):
             if (value := getattr(self, name)) is not None:
                 tables.append((f"--{name}", {"guide": name} | parse_range(f"--{name}", value)))
@@ -112,6 +119,13 @@ def parse_conditions(pairs: Sequence[str]) -> dict[str, str] | None:
             raise InvalidRecipeError(f"--condition is {pair!r}: write KIND=VALUE, such as genre=tale")
         table[kind.strip()] = value.strip()
     return table or None
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidRecipeError(f"--json-schema: {path} cannot be read: {error}") from error
 
 
 def _alternatives(word: str) -> str | list[str]:

@@ -12,13 +12,18 @@ from pydantic import BaseModel, Field, ValidationError, create_model
 from redraft.denoiser.revision import REVISIONS
 from redraft.denoiser.selection import SELECTIONS
 from redraft.denoiser.settings import Settings
+from redraft.denoiser.stopping import STOPS
 from redraft.recipes.complaints import complaint
 from redraft.recipes.errors import InvalidRecipeError
 from redraft.recipes.nearest import did_you_mean
 from redraft.recipes.shapes import STRICT, model, parameters
 
 OFF = "off"
-POLICIES: dict[str, Mapping[str, type]] = {"selection": SELECTIONS, "revision": REVISIONS}
+POLICIES: dict[str, Mapping[str, type]] = {
+    "selection": SELECTIONS,
+    "revision": REVISIONS,
+    "stop": STOPS,
+}
 
 
 @lru_cache(maxsize=1)
@@ -35,6 +40,8 @@ def settings_model() -> type[BaseModel]:
         "min_p": (share | off, OFF),
         "revision": (str | dict[str, Any], OFF),
         "particles": (off | dict[str, Any], OFF),
+        "block_length": (Annotated[int, Field(ge=1)] | off, OFF),
+        "stop": (str | dict[str, Any], OFF),
     }
     made: type[BaseModel] = create_model("Settings", __config__=STRICT, **fields)
     return made

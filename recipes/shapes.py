@@ -103,7 +103,7 @@ def plain_hint(hint: Any, to_guide: ToGuide, where: str) -> Any:
         return plain_hint(other, to_guide, where)
 
     origin, args = get_origin(hint), get_args(hint)
-    if hint in _SCALARS or origin is Literal:
+    if hint in _SCALARS or hint is Any or origin is Literal:
         return hint
     if isinstance(hint, type) and issubclass(hint, Guide):
         return Annotated[Any, BeforeValidator(to_guide), WithJsonSchema({KIND: kind_of(hint)})]

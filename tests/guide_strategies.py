@@ -31,6 +31,8 @@ shares = st.floats(0, 1, exclude_min=True)
 targets = st.floats(0.01, 0.99)
 PATTERNS = ("a|b", "(?i)storm.*", "[A-Z][a-z]+\\.", "é+", '"quoted" \\\\ back')
 
+SCHEMAS = (True, '{"const": 1.0}', {"type": "array", "items": {"enum": ["é", None]}}, {"const": '"\\ \n'})
+
 
 def ranges(floor: int) -> st.SearchStrategy[dict[str, Any]]:
     pairs = st.tuples(st.integers(floor, 60), st.none() | st.integers(0, 60))
@@ -46,7 +48,52 @@ def make(name: str, arguments: st.SearchStrategy[dict[str, Any]]) -> st.SearchSt
 
 words = st.lists(phrases | st.lists(phrases, min_size=1, max_size=3), min_size=1, max_size=3)
 periods = st.tuples(st.integers(0, 9), st.integers(1, 9)).filter(lambda p: p[0] < p[1])
+edges = st.fixed_dictionaries(
+    {"texts": st.lists(texts.filter(bool), min_size=1, max_size=3)}, optional={"ignore_case": st.booleans()}
+)
+one_of_few = st.sampled_from(("storm", "old dog", ("sea", "seas"), "é"))
 SIMPLE: dict[str, st.SearchStrategy[dict[str, Any]]] = {
+    "acrostic": st.fixed_dictionaries(
+        {"letters": st.sampled_from(("HOPE", "É1", "a b"))},
+        optional={"by": st.sampled_from(("lines", "sentences", "words")), "exact_case": st.booleans()},
+    ),
+    "alliteration": st.fixed_dictionaries(
+        {"letter": st.sampled_from("sSé")},
+        optional={"at_least": st.integers(1, 9) | st.sampled_from((0.05, 0.5, 1.0))},
+    ),
+    "characters": ranges(0),
+    "ends-with": edges,
+    "in-sentence": st.fixed_dictionaries(
+        {"word": one_of_few, "place": st.sampled_from(("first", "last"))},
+        optional={"exact_case": st.booleans()},
+    ),
+    "lines": ranges(1),
+    "lipogram": st.fixed_dictionaries({"letters": st.sampled_from(("e", "aei", "Q"))}),
+    "near": st.fixed_dictionaries(
+        {"first": one_of_few, "second": one_of_few},
+        optional={"within": st.integers(1, 30), "exact_case": st.booleans()},
+    ),
+    "occurrences": st.fixed_dictionaries(
+        {"word": one_of_few, "least": st.integers(0, 3), "most": st.integers(3, 9)},
+        optional={"exact_case": st.booleans()},
+    ),
+    "ordered": st.fixed_dictionaries(
+        {"words": st.lists(one_of_few, min_size=2, max_size=3)}, optional={"exact_case": st.booleans()}
+    ),
+    "paragraphs": ranges(1),
+    "reading-level": st.fixed_dictionaries(
+        {"grade": st.floats(0, 18)}, optional={"tolerance": st.floats(0.1, 9)}
+    ),
+    "rhyme": st.fixed_dictionaries(
+        {"scheme": st.sampled_from(("AABB", "abab -", "AA"))},
+        optional={"families": st.none() | st.integers(1, 9)},
+    ),
+    "starts-with": edges,
+    "syllables": st.fixed_dictionaries(
+        {"counts": st.lists(st.integers(1, 9), min_size=1, max_size=5)},
+        optional={"unknown": st.sampled_from(("refuse", "estimate")), "also": st.just(("harbour", "storm"))},
+    ),
+    "tidy": st.just({}),
     "bias": st.builds(
         lambda pairs, table: {"phrases": dict(pairs) if table else tuple(pairs)},
         st.lists(st.tuples(phrases, numbers), min_size=1, max_size=3),
@@ -63,11 +110,23 @@ SIMPLE: dict[str, st.SearchStrategy[dict[str, Any]]] = {
         {"template": st.sampled_from(("___ é", "a [[3-6]] b", 'say "___" \\[ now', "[[2]]\n___ \x7f"))},
         optional={"anchor": st.sampled_from(("early", "free"))},
     ),
+    "json": st.fixed_dictionaries(
+        {}, optional={"max_depth": st.integers(0, 3), "whitespace": st.sampled_from(("spaced", "free"))}
+    ),
+    "json-schema": st.fixed_dictionaries(
+        {"schema": st.sampled_from(SCHEMAS)},
+        optional={"max_depth": st.integers(0, 2), "whitespace": st.sampled_from(("pretty", "free"))},
+    ),
     "keywords": st.fixed_dictionaries(
         {"words": words},
         optional={"at_least": st.just(1), "whole": st.booleans(), "exact_case": st.booleans()},
     ),
-    "pattern": st.fixed_dictionaries({"pattern": st.sampled_from(PATTERNS)}),
+    "one-of": st.fixed_dictionaries(
+        {"choices": st.lists(texts, min_size=1, max_size=3)}, optional={"ignore_case": st.booleans()}
+    ),
+    "pattern": st.fixed_dictionaries(
+        {"pattern": st.sampled_from(PATTERNS)}, optional={"contains": st.booleans()}
+    ),
     "repetition": st.fixed_dictionaries({}, optional={"strength_nats": st.floats(0, 1e3)}),
     "sentences": ranges(1),
     "sentiment": st.fixed_dictionaries(
@@ -140,15 +199,18 @@ policies: dict[str, st.SearchStrategy[Any]] = {
     | st.fixed_dictionaries({"name": st.just("confidence"), "noise": st.floats(0, 9)}),
     "revision": st.sampled_from(("off", "uncertain"))
     | st.fixed_dictionaries({"name": st.just("uncertain"), "rate": st.floats(0.01, 0.99)}),
+    "stop": st.sampled_from(("off", "patience"))
+    | st.fixed_dictionaries({"name": st.just("patience"), "unchanged": st.integers(0, 9)}),
 }
 settings = st.fixed_dictionaries(
     {},
     optional={
         "steps": st.integers(1, 999),
-        "temperature": st.floats(0, 9) | st.integers(0, 9),
+        "temperature": st.floats(0.01, 9) | st.integers(0, 9),
         "top_k": st.just("off") | st.integers(1, 99),
         "top_p": st.just("off") | shares,
         "min_p": st.just("off") | shares,
+        "block_length": st.just("off") | st.integers(1, 99),
         **policies,
     },
 )

@@ -85,6 +85,18 @@ def test_write_gives_what_was_asked_and_the_seed_decides(run: Run) -> None:
     assert run(*asked, "8")[1] != out
 
 
+def test_json_and_choices(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "schema.json"
+    file.write_text('{"type": "array", "items": {"enum": ["é", 3]}, "minItems": 2}', encoding="utf-8")
+    code, out, _ = run("write", "--json-schema", str(file), "--seed", "1", "--steps", "2", "--length", "24")
+    assert code == 0
+    assert set(json.loads(out)) <= {"é", 3}
+    assert len(json.loads(out)) >= 2
+    code, out, _ = run("write", "--one-of", "storm", "--one-of", "a calm sea", "--seed", "1", "--steps", "2")
+    assert code == 0
+    assert out.strip() in ("storm", "a calm sea")
+
+
 def test_plain_output_is_the_texts_and_nothing_else(run: Run) -> None:
     code, out, err = run("write", "--pattern", "[a-z]{3,9}", "--samples", "3", "--seed", "4", "--steps", "4")
     assert (code, err) == (0, "")
@@ -175,6 +187,8 @@ REFUSED: list[tuple[list[str], str]] = [
     (["--keyword", " "], "--keyword: a keyword is ' ': give a word or phrase that is not empty"),
     (["--keyword", "ship|"], "--keyword: an alternative of a keyword is '': give a word or phrase"),
     (["--forbid", ""], "--forbid: a forbidden phrase is '': give a word or phrase that is not empty"),
+    (["--pattern", "a\\q"], "unknown escape \\q at position 1"),
+    (["--json-schema", "no-such-file"], "--json-schema: no-such-file cannot be read"),
     (["--pattern", "(a"], "--pattern: regex '(a': missing ), unterminated subpattern at position 0"),
     (["--template", "no blank"], "--template: the template 'no blank' has no blank"),
     (["--style", "formall"], "--style: the style of Style is 'formall'"),
@@ -325,7 +339,7 @@ def test_recipes_are_listed_and_shown(run_without_model: Run) -> None:
     code, out, _ = run_without_model("recipes")
     assert code == 0
     names = [line.split()[0] for line in out.splitlines() if not line.startswith(" ")]
-    assert len(names) == 6
+    assert len(names) == 8
     assert run_without_model("recipes", "list")[1] == out
     for name in names:
         assert Recipe.parse(run_without_model("recipes", "show", name)[1]).title in out

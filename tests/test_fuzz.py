@@ -4,13 +4,40 @@ from __future__ import annotations
 
 import random
 import re
+import unicodedata
 
 import pytest
 from toys import WORDS, Chaos, small_vocabulary
 
 from redraft.denoiser import HardGuide, RedraftError, Uncertain
 from redraft.denoiser.selection import Confidence, EntropyBound, LeftToRight, Margin, Random
-from redraft.guidance import Bias, Forbid, Infill, Keywords, Pattern, Repetition, Sentences, Tokens, Words
+from redraft.guidance import (
+    Acrostic,
+    Alliteration,
+    Bias,
+    Characters,
+    EndsWith,
+    Forbid,
+    Infill,
+    InSentence,
+    Keywords,
+    Lines,
+    Lipogram,
+    Near,
+    Occurrences,
+    Ordered,
+    Paragraphs,
+    Pattern,
+    Repetition,
+    Rhyme,
+    Sentences,
+    StartsWith,
+    Syllables,
+    Tidy,
+    Tokens,
+    Words,
+)
+from redraft.guidance.pronunciation import line_words, rhyme, syllables
 
 POLICIES = [
     Random(),
@@ -31,7 +58,9 @@ def random_guide(pick: random.Random) -> tuple[HardGuide, object]:
     """A hard guide and a plain function of the text that says whether it holds."""
     words = pick.sample(WORDS, 3)
     a, b = sorted(pick.sample(range(1, 9), 2))
-    kind = pick.randrange(9)
+    kind = pick.randrange(10)
+    if kind == 9:
+        return random_form(pick)
     if kind == 0:
         return Keywords(*words[:2], anchor=pick.choice(["early", "free"])), lambda t: all(
             whole(w, t) for w in words[:2]
@@ -56,6 +85,65 @@ def random_guide(pick: random.Random) -> tuple[HardGuide, object]:
     if kind == 7:
         return Sentences(1, 2), lambda t: re.search(r"[.!?][\"')\]]*\Z", t) is not None
     return Pattern(r"[A-Z][^\n]*[a-z.]"), lambda t: re.fullmatch(r"[A-Z][^\n]*[a-z.]", t) is not None
+
+
+def lines_of(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.strip()]
+
+
+def first_letters(units: list[str]) -> str:
+    return "".join(next((c for c in unit if c.isalnum()), "?") for unit in units).lower()
+
+
+def places(word: str, text: str) -> list[int]:
+    return [
+        len(text[: m.end()].split())
+        for m in re.finditer(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE)
+    ]
+
+
+def sung(line: str) -> int:
+    return sum(syllables(word)[0] for _, word in line_words(line))
+
+
+def random_form(pick: random.Random) -> tuple[HardGuide, object]:
+    """A guide for writers and a plain function of the text that says whether it holds."""
+    words = pick.sample(WORDS, 3)
+    a, b = sorted(pick.sample(range(1, 7), 2))
+    letter = pick.choice("aehdst")
+    forms: list[tuple[HardGuide, object]] = [
+        (Acrostic("sad"), lambda t: first_letters(lines_of(t)) == "sad"),
+        (Acrostic("the", by="words"), lambda t: first_letters(t.split()) == "the"),
+        (Lipogram(letter), lambda t: letter not in unicodedata.normalize("NFKD", t).lower()),
+        (
+            Alliteration(letter, at_least=a),
+            lambda t: sum(first_letters([w]) == letter for w in t.split()) >= a,
+        ),
+        (StartsWith("The "), lambda t: t.startswith("The ")),
+        (EndsWith("dog.", "sea"), lambda t: t.endswith(("dog.", "sea"))),
+        (Lines(a, b), lambda t: a <= len(lines_of(t)) <= b),
+        (Paragraphs(1, 2), lambda t: 1 <= len([p for p in re.split(r"\n\s*\n", t) if p.strip()]) <= 2),
+        (Characters(8 * a, 8 * b), lambda t: 8 * a <= len(t) <= 8 * b),
+        (
+            Ordered(*words),
+            lambda t: (
+                re.search(r"[\s\S]*?".join(rf"(?<!\w){w}(?!\w)" for w in words), t, re.IGNORECASE) is not None
+            ),
+        ),
+        (
+            Near(words[0], words[1], within=a),
+            lambda t: any(abs(x - y) <= a for x in places(words[0], t) for y in places(words[1], t)),
+        ),
+        (Occurrences(words[0], 1, 2), lambda t: 1 <= len(places(words[0], t)) <= 2),
+        (
+            InSentence(words[0], "first"),
+            lambda t: whole(words[0], re.split(r"[.!?]+[\"')\]]*(?:\s|\Z)", t)[0]),
+        ),
+        (Syllables((a, b)), lambda t: [sung(line) for line in lines_of(t)] == [a, b]),
+        (Rhyme("AA"), lambda t: rhyme(*(line_words(line)[-1][1] for line in lines_of(t)))),
+        (Tidy(), lambda t: not re.search(r"\s[,;:.!?]|,,|  |\A\s|\s\Z|[,;]\w", t) and t[-1] in ".!?…\"')]”’"),
+    ]
+    return pick.choice(forms)
 
 
 def one_run(number: int) -> int:

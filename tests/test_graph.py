@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from redraft.denoiser import Scene, Steering, joint
+from redraft.denoiser import Scene, Steering, joint, masses, messages, sums
 from redraft.denoiser.automaton import Automaton
 from redraft.denoiser.errors import StateBudgetError
 from redraft.denoiser.exact import Language, feasible, posterior, shortest_canvas
 from redraft.denoiser.graph import Graph, Lists, by_tree, graph_of
+from redraft.denoiser.language import reachable
 from redraft.guidance import Forbid, Keywords, Sentences, Words
 from tests.test_automaton import automata
 from tests.toys import small_vocabulary
@@ -144,3 +147,46 @@ def test_a_run_does_not_depend_on_how_its_language_is_held(monkeypatch: pytest.M
     assert torch.allclose(z1, z2, rtol=1e-9, atol=1e-9)
     assert torch.equal(forced1, forced2)
     assert torch.equal(best1, best2)
+
+
+class _NoSync(TorchDispatchMode):
+    """Refuses what would make the host wait for a device."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = str(func)
+        waits = ("_local_scalar_dense", "aten.nonzero", "aten.item", "is_nonzero", "aten.masked_select")
+        assert not any(word in name for word in waits), f"{name} waits for the device"
+        if "repeat_interleave" in name:
+            assert (kwargs or {}).get("output_size") is not None, f"{name} without its output's size"
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("entries", [2**30, 2**8])
+def test_what_a_step_does_on_cuda_never_waits(entries: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The branches that CUDA takes, run here: logarithmic sums, draft, confidence, best draft, forced tokens."""
+    monkeypatch.setattr(joint, "ENTRIES", entries)
+    guides = [Keywords("storm", "old dog"), Words(6, 9), Forbid("sea", "ship")]
+    language = Steering(guides, Scene(small_vocabulary(), torch.device("cpu"), 2, 14, 8)).language
+    log_p = torch.randn(
+        2 * 14, len(language.classes), generator=torch.Generator().manual_seed(0)
+    ).log_softmax(-1)
+    uniform = torch.rand(2, 14, dtype=torch.float64)
+    every, able = torch.arange(2), torch.full((2, 14), -1)
+
+    def step() -> torch.Tensor:
+        made = masses._careful(language.segments, log_p)
+        by_position = made.log.view(2, 14, -1).permute(1, 2, 0).contiguous()
+        summed = sums._logarithmic(language, by_position, every)
+        classes = summed.draw(uniform)
+        tokens = masses.draw_tokens(
+            language.segments, log_p, made.share, classes.flatten(), uniform.flatten()
+        )
+        messages.best_ahead(language, by_position)
+        summed.ratios(language.classes[tokens.view(2, 14)])
+        summed.log_z()
+        reachable(language, able)
+        return feasible(language, able)
+
+    step()  # what is made once for a language may wait
+    with _NoSync():
+        assert step().shape == (2,)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import pytest
 import torch
+from forms import EXACT, FORMS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from toys import small_vocabulary
@@ -11,7 +14,16 @@ from toys import small_vocabulary
 from redraft.denoiser import Automaton, HardGuide, InvalidGuideError, Scene, UnsatisfiableError
 from redraft.denoiser.errors import StateBudgetError
 from redraft.denoiser.steering import Steering
-from redraft.guidance import Forbid, Infill, Keywords, Pattern, Sentences, Tokens, Words
+from redraft.guidance import (
+    Forbid,
+    Infill,
+    Keywords,
+    OneOf,
+    Pattern,
+    Sentences,
+    Tokens,
+    Words,
+)
 from redraft.guidance.occurrence import find, occurs
 from redraft.guidance.sentences import sentence_ends
 from redraft.guidance.space import SPACES
@@ -68,6 +80,14 @@ PIECES = st.sampled_from(
         "<mask>",
         "old dog",
         " in the dark.",
+        " sea",
+        "Sea",
+        ", ",
+        "\n\n",
+        "\r\n",
+        "e\u0301",
+        "\u2028",
+        "ﬁ",
     ]
 )
 TEXTS = st.lists(PIECES, max_size=9).map("".join)
@@ -103,6 +123,11 @@ GUIDES: list[HardGuide] = [
     Infill(r"a[[1-2]]\___"),
     Pattern("(?i)the (storm|dog)[^a]*"),
     Pattern(r"[\p{L} ]*"),
+    Pattern("^storm|dog$|é", contains=True),
+    ~Pattern("[sß]t", contains=True),
+    OneOf(["storm", "the ", "", "é", "ß"]),
+    OneOf(["Storm", "straße", "é"], ignore_case=True),
+    ~OneOf(["storm", "ß"], ignore_case=True),
     ~Keywords("storm"),
     ~Words(2, 5),
     ~Forbid("storm", "é"),
@@ -111,6 +136,7 @@ GUIDES: list[HardGuide] = [
     Keywords("storm") | Keywords("dog"),
     ~(Keywords("storm") | Forbid("dog")),
     (Keywords("storm") & ~Keywords("dog")) | Sentences(1, 1),
+    *FORMS,
 ]
 
 
@@ -118,22 +144,31 @@ def accepts(language: Automaton, text: str) -> bool:
     return language.accepts(VOCABULARY.encode(text))
 
 
+@lru_cache(maxsize=4)
+def languages(guide: HardGuide) -> tuple[Automaton, Automaton]:
+    """What a guide writes, and what it means at most."""
+    return guide.language(SCENE), guide.outer(SCENE)
+
+
 @pytest.mark.parametrize("guide", GUIDES, ids=str)
 @given(text=TEXTS)
 @settings(max_examples=120, deadline=None)
 def test_language_within_check_within_outer(guide: HardGuide, text: str) -> None:
     held = guide.check(text).status == "satisfied"
-    if accepts(guide.language(SCENE), text):
+    language, outer = languages(guide)
+    if accepts(language, text):
         assert held, guide.check(text)
     if held:
-        assert accepts(guide.outer(SCENE), text)
+        assert accepts(outer, text)
 
 
-@pytest.mark.parametrize("guide", [g for g in GUIDES if isinstance(g, (Words, Infill, Pattern))], ids=str)
+@pytest.mark.parametrize(
+    "guide", [*(g for g in GUIDES if isinstance(g, (Words, Infill, Pattern))), *EXACT], ids=str
+)
 @given(text=TEXTS)
 @settings(max_examples=120, deadline=None)
 def test_exact_guides_are_exact(guide: HardGuide, text: str) -> None:
-    assert accepts(guide.language(SCENE), text) == (guide.check(text).status == "satisfied")
+    assert accepts(languages(guide)[0], text) == (guide.check(text).status == "satisfied")
 
 
 @given(
@@ -246,6 +281,12 @@ def test_contradictions_are_named_before_anything_runs(
         (lambda: Pattern("(ab"), "position"),
         (lambda: Pattern(""), "give a regular expression"),
         (lambda: Pattern(r"a\b"), "word boundary"),
+        (lambda: Pattern(r"a\q"), r"unknown escape \\q at position 1"),
+        (lambda: Pattern("a(?=b)", contains=True), "lookahead at position 1"),
+        (lambda: OneOf([]), "no choice"),
+        (lambda: OneOf("storm"), "give a list of texts"),
+        (lambda: OneOf(["a", 3]), "a choice is 3"),
+        (lambda: OneOf(["\ud800"]), "use text"),
     ],
 )
 def test_bad_values_are_refused(make: object, message: str) -> None:

@@ -122,7 +122,7 @@ revision = "off"
 [[guides]]
 guide = "all"
 guides = [
-    { guide = "pattern", pattern = "[A-Za-z ,.]+" },
+    { guide = "pattern", pattern = "[A-Za-z ,.]+", contains = false },
     { guide = "not", of = { guide = "words", least = 3 } },
 ]
 

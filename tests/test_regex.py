@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from redraft.denoiser import regex_worker
 from redraft.denoiser.automaton import Automaton
 from redraft.denoiser.errors import InvalidGuideError, StateBudgetError
-from redraft.denoiser.regex import UTF8, compile_regex
+from redraft.denoiser.regex import UTF8, compile_regex, compile_search
 from redraft.denoiser.regex_worker import compile_table, is_risky
 
 LETTERS = "abxé日𝄞\n A"
@@ -130,6 +130,35 @@ def test_look_alikes_are_not_refused(pattern: str) -> None:
     if pattern == r"[\b]?a":
         return
     assert isinstance(compile_regex(pattern), Automaton)
+
+
+SEARCHES = [
+    "a", "^a", "a$", "^a|b$", "^a$", "^$", "", "(?i)^A|bb", "a|^b", r"\Aab\z", "(?x) a b # c", "(a|b)$", "^(?:ab|b)+$",
+    r"a\$|b", "[|]a", "é",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("pattern", SEARCHES)
+@given(text=st.text("abBé|$", max_size=6))
+def test_search_as_python_has_it(pattern: str, text: str) -> None:
+    flags = re.VERBOSE if pattern.startswith("(?x)") else re.IGNORECASE if pattern.startswith("(?i)") else 0
+    body = pattern.removeprefix("(?x)").removeprefix("(?i)").replace(r"\z", r"\Z")
+    assert compile_search(pattern).accepts(text.encode()) == bool(re.search(body, text, flags))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        (r"a\q", r"unknown escape \q at position 1"),
+        (r"\p{L}[\q]", r"unknown escape \q at position 6"),
+        (r"\p{L}\p{Nonsense}", r"class \p{Nonsense} at position 5"),
+        (r"\cA", r"unknown escape \c at position 0"),
+    ],
+)
+def test_unknown_escapes_have_a_position(pattern: str, message: str) -> None:
+    with pytest.raises(InvalidGuideError) as caught:
+        compile_regex(pattern)
+    assert message in str(caught.value)
 
 
 def test_explosions_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:

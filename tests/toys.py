@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from redraft.denoiser import Absorbing, Canvas, Denoiser, Prompt, Vocabulary
+from redraft.denoiser import Absorbing, Canvas, Denoiser, Noise, Prompt, Uniform, Vocabulary
 
 WORDS = [
     "the",
@@ -80,11 +80,19 @@ class Chaos(Denoiser):
     name = "chaos"
 
     def __init__(
-        self, vocabulary: Vocabulary, *, sharpness: float = 3.0, length: int = 24, seed: int = 0
+        self,
+        vocabulary: Vocabulary,
+        *,
+        sharpness: float = 3.0,
+        length: int = 24,
+        seed: int = 0,
+        noise: Noise | None = None,
+        block: int | None = None,
     ) -> None:
         assert vocabulary.mask_id is not None
         self.vocabulary = vocabulary
-        self.noise = Absorbing(vocabulary.mask_id)
+        self.noise = noise or Absorbing(vocabulary.mask_id)
+        self.block = block
         self.device = torch.device("cpu")
         self.length, self.max_length = length, 96
         self.calls = 0
@@ -105,6 +113,11 @@ class Chaos(Denoiser):
             around = hidden + hidden.roll(1, 0) - hidden.roll(-1, 0) + self._place[: len(tokens)]
             rows.append(torch.tanh(around) @ self._out)
         return torch.stack(rows).index_fill(-1, self._never, -torch.inf)
+
+
+def uniform(vocabulary: Vocabulary) -> Uniform:
+    """Noise over all ids, specials included."""
+    return Uniform(len(vocabulary))
 
 
 class Exact(Denoiser):

@@ -16,6 +16,8 @@ class Revision(Checked, ABC):
     """Reopening (remasking). A policy is stateless; pins are never reopened whatever it returns."""
 
     name: ClassVar[str]
+    provisional: ClassVar[bool] = False
+    """Whether reopened positions keep their tokens: for noise that the denoiser doubts (`Noise.revisable`) only."""
 
     @abstractmethod
     def __call__(self, step: Step, canvas: Canvas, uniform: Tensor) -> Tensor:

@@ -20,8 +20,8 @@ class Proposal:
 
     draft [B, L] int64; confidence [B, L]: exact posterior marginal of each drafted token, 1 at committed
     positions; free [B, L] bool: open, and not certain anyway (posterior 1, as where the language forces a
-    token); quota [B] int64: how many free positions the budget would commit now; uniform [B, L] float64 in
-    [0, 1): this step's own randomness.
+    token); quota [B] int64: how many free positions the budget would commit now; last [B] bool: the budget ends
+    with this step; uniform [B, L] float64 in [0, 1): this step's own randomness.
     """
 
     step: Step
@@ -29,6 +29,7 @@ class Proposal:
     confidence: Tensor
     free: Tensor
     quota: Tensor
+    last: Tensor
     uniform: Tensor
 
     @cached_property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from redraft.denoiser.errors import InvalidGuideError
@@ -38,5 +39,4 @@ class EntropyBound(Selection):
         # in increasing order the largest of the first k is the k-th, so the error is the sum of those before it
         before = ordered.cumsum(-1) - ordered
         count = ((before <= self.bound) & kept).sum(-1)
-        last = proposal.step.index + 1 >= proposal.step.steps
-        return highest(-entropy, proposal.free, proposal.quota if last else count)
+        return highest(-entropy, proposal.free, torch.where(proposal.last, proposal.quota, count))

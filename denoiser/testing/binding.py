@@ -125,7 +125,7 @@ def _unedited(facts: GuideFacts) -> None:
 def _deterministic(facts: GuideFacts) -> None:
     for moment in facts.moments:
         one, two = answers(facts.bound, moment), answers(facts.bound, moment)
-        name = differing(one, two)
+        name = differing(one, two, facts.bench.tolerance)
         demand(
             name is None, f"{name} gives two answers at step {moment.step.index} with the same random numbers"
         )
@@ -137,7 +137,7 @@ def _during(facts: GuideFacts) -> None:
     expected = [answers(forward, moment) for moment in facts.moments]
     backward = facts.guide.bind(facts.scene)
     for moment, wanted in list(zip(facts.moments, expected, strict=True))[::-1]:
-        name = differing(wanted, answers(backward, moment))
+        name = differing(wanted, answers(backward, moment), facts.bench.tolerance)
         demand(
             name is None,
             f"{name} at step {moment.step.index} depends on having been called at the steps before it",
@@ -149,7 +149,8 @@ def _during(facts: GuideFacts) -> None:
         got = answers(limited, moment)
         if 0.25 <= moment.step.progress < 0.75:
             demand(
-                differing(wanted, got) is None, "during(0.25, 0.75, guide) changes the guide in its period"
+                differing(wanted, got, facts.bench.tolerance) is None,
+                "during(0.25, 0.75, guide) changes the guide in its period",
             )
         else:
             said = [name for name, answer in got.items() if answer is not None and bool(answer.any())]
@@ -166,7 +167,7 @@ def _twice(facts: GuideFacts) -> None:
         "bound twice it allows two languages",
     )
     for moment in facts.moments:
-        name = differing(answers(one, moment), answers(two, moment))
+        name = differing(answers(one, moment), answers(two, moment), facts.bench.tolerance)
         demand(name is None, f"bound twice its {name} differs at step {moment.step.index}")
 
 
@@ -178,7 +179,7 @@ def _rows(facts: GuideFacts) -> None:
             wanted = {
                 name: None if answer is None else answer[row : row + 1] for name, answer in together.items()
             }
-            name = differing(wanted, answers(alone, moment.row(row)))
+            name = differing(wanted, answers(alone, moment.row(row)), facts.bench.tolerance)
             demand(
                 name is None,
                 f"{name} of row {row} differs when the row is alone, at step {moment.step.index}",

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from redraft.denoiser.base import Denoiser
 from redraft.denoiser.canvas import Canvas
+from redraft.denoiser.randomness import Randomness
 from redraft.denoiser.step import Prompt
 from redraft.denoiser.testing.moments import mapped
 
@@ -51,7 +52,7 @@ class DenoiserFacts:
 
     def blank(self, batch: int, length: int) -> Canvas:
         """An open canvas."""
-        return Canvas.blank(batch, length, self.denoiser.noise.fill, self.denoiser.device)
+        return self.denoiser.noise.blank(length, Randomness(range(batch), self.denoiser.device))
 
     @cached_property
     def canvas(self) -> Canvas:

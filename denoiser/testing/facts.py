@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -33,7 +33,9 @@ class Bench:
 
     `denoiser` brings the vocabulary (by default a toy of 256 bytes and some words); `length` is the canvas
     in tokens, None: what the guide wants; `texts` are further texts to judge; `examples` >= 1 how many
-    random ones a property is tried on; `samples` >= 1 how many words are drawn from a language.
+    random ones a property is tried on; `samples` >= 1 how many words are drawn from a language; `tolerance`
+    in nats is how far a bias may differ where it should be the same (kernels round differently); `options`
+    are passed to every `write`, for guides that need one.
     """
 
     denoiser: Denoiser = field(default_factory=ToyDenoiser)
@@ -41,6 +43,8 @@ class Bench:
     texts: tuple[str, ...] = ()
     examples: int = 40
     samples: int = 24
+    tolerance: float = 1e-4
+    options: Mapping[str, Any] = field(default_factory=dict)
     batch: ClassVar[int] = 3
     steps: ClassVar[int] = 4
 
@@ -99,8 +103,8 @@ class GuideFacts:
 
     def canvas(self, batch: int) -> Canvas:
         """An open canvas of the scene's length."""
-        fill = self.bench.denoiser.noise.fill
-        return Canvas.blank(batch, self.scene.length, fill, self.scene.device)
+        random = Randomness(range(batch), self.scene.device)
+        return self.bench.denoiser.noise.blank(self.scene.length, random)
 
     def run(
         self, guides: Sequence[Guide], canvas: Canvas, seeds: Sequence[int], settings: Settings

@@ -66,8 +66,10 @@ def answers(bound: Bound, moment: Moment) -> dict[str, Tensor | None]:
     return found
 
 
-def differing(one: dict[str, Tensor | None], other: dict[str, Tensor | None]) -> str | None:
-    """The first hook whose two answers differ by more than rounding; None where all agree."""
+def differing(
+    one: dict[str, Tensor | None], other: dict[str, Tensor | None], tolerance: float = 1e-4
+) -> str | None:
+    """The first hook whose two answers differ by more than `tolerance`; None where all agree."""
     for name, mine in one.items():
         theirs = other[name]
         if (mine is None) != (theirs is None):
@@ -75,7 +77,7 @@ def differing(one: dict[str, Tensor | None], other: dict[str, Tensor | None]) ->
         if mine is None or theirs is None:
             continue
         if mine.shape != theirs.shape or not torch.allclose(
-            mine.double(), theirs.double(), rtol=1e-4, atol=1e-5, equal_nan=True
+            mine.double(), theirs.double(), rtol=1e-4, atol=tolerance, equal_nan=True
         ):
             return name
     return None

@@ -18,8 +18,8 @@ _HOOKS_WORK = ("deterministic", "verdict")
 def _nothing(facts: GuideFacts) -> None:
     assert isinstance(facts.guide, SoftGuide)
     denoiser, settings = facts.bench.denoiser, Settings(steps=facts.bench.steps)
-    plain = denoiser.write([], samples=2, seed=5, settings=settings)
-    none = denoiser.write([0.0 * facts.guide], samples=2, seed=5, settings=settings)
+    plain = denoiser.write([], samples=2, seed=5, settings=settings, **facts.bench.options)
+    none = denoiser.write([0.0 * facts.guide], samples=2, seed=5, settings=settings, **facts.bench.options)
     for one, other in zip(plain, none, strict=True):
         demand(
             (one.tokens, one.trace) == (other.tokens, other.trace),
@@ -62,7 +62,7 @@ def _early(facts: GuideFacts) -> None:
     ]
     for denoiser, length, where in [*ways, (poor, None, "a vocabulary of eight letters")]:
         try:
-            denoiser.write([facts.guide], seed=3, length=length, steps=3)
+            denoiser.write([facts.guide], seed=3, length=length, steps=3, **facts.bench.options)
         except GuideError as error:
             demand(False, f"on {where}: {error}")
         except RedraftError as error:
@@ -76,7 +76,8 @@ def _cost(facts: GuideFacts) -> str:
     """Not judged: what the guide takes of a run of the bench's denoiser."""
     denoiser, guides = facts.bench.denoiser, [facts.guide]
     settings = Settings(steps=facts.bench.steps)
-    result = denoiser.write(guides, samples=4, seed=1, settings=settings, length=facts.scene.length)[0]
+    options = {"settings": settings, "length": facts.scene.length, **facts.bench.options}
+    result = denoiser.write(guides, samples=4, seed=1, **options)[0]
     timing = result.timing
     each = timing.guides_ms[str(facts.guide)] / result.forward_passes
     share = timing.guidance_ms / max(timing.guidance_ms + timing.denoiser_ms, 1e-9)

@@ -1,0 +1,91 @@
+"""What an unsatisfiable request is told: the smallest conflict, the length that would do, the part that fails."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from functools import reduce
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redraft.denoiser import HardGuide, Scene, Steering, UnsatisfiableError, joint
+from redraft.denoiser.automaton import Automaton
+from redraft.denoiser.conflict import TOGETHER, smallest_conflict, unsatisfiable
+from redraft.guidance import Forbid, Infill, Keywords, Sentences, Words
+from tests.test_automaton import automata
+from tests.toys import small_vocabulary
+
+
+def _possible(parts: Sequence[Automaton], length: int = 4) -> bool:
+    met = reduce(lambda a, b: a & b, parts, Automaton.all(3))
+    return any(met.accepts(word) for n in range(length + 1) for word in itertools.product(range(3), repeat=n))
+
+
+@given(st.lists(automata(most=4), min_size=1, max_size=5))
+def test_no_smaller_set_conflicts(parts: list[Automaton]) -> None:
+    if _possible(parts):
+        return
+    found = smallest_conflict(parts, _possible)
+    assert not _possible([parts[k] for k in found])
+    if len(found) > TOGETHER:  # then at least none of them can be left out
+        assert all(_possible([parts[k] for k in found if k != out]) for out in found)
+    else:
+        smaller = itertools.combinations(range(len(parts)), len(found) - 1)
+        assert all(_possible([parts[k] for k in some]) for some in smaller)
+
+
+def test_lengths_and_parts_are_said_where_they_help() -> None:
+    one, two = Automaton.of_word((0, 1), 3), Automaton.of_word((0, 2), 3)
+
+    def stages(name: str) -> list[tuple[str, Automaton]]:
+        return [("the start", Automaton.of_word((0, 1), 3) | two), ("the end", one)] if name == "one" else []
+
+    error = unsatisfiable([("one", one), ("two", two)], 9, _possible, lambda _: None, stages)
+    assert str(error).endswith("drop or relax one; it fails at the end of one")
+    error = unsatisfiable([("one", one)], 1, lambda p: _possible(p, 1), lambda _: 2)
+    assert (error.needed, error.conflict) == (2, ("one",))
+    assert "cannot fit a canvas of 1 tokens: allow at least 2" in str(error)
+
+
+CASES: list[tuple[list[HardGuide], int, str, int, int | None]] = [
+    (
+        [Infill("the old dog ___ by the storm ___."), Forbid("storm")],
+        40,
+        "the text ' by the storm '",
+        2,
+        None,
+    ),
+    ([Infill("a [[2-3]] b"), Words(8, 9)], 30, "the text ' b'", 2, None),
+    (
+        [Words(5, 8), Keywords("storm"), Forbid("storm"), Sentences(1, 2)],
+        30,
+        "no text satisfies both",
+        2,
+        None,
+    ),
+    ([Words(1, 2), Keywords("storm"), Keywords("dog"), Keywords("sea")], 30, "satisfies all", 4, None),
+    ([Sentences(1, 2), Words(30, 40)], 20, "allow at least 31", 1, 31),
+]
+
+
+@pytest.mark.parametrize("entries", [2**30, 2**6])
+@pytest.mark.parametrize(("guides", "length", "said", "size", "needed"), CASES)
+def test_guides_that_cannot_be_had_together(
+    guides: list[HardGuide],
+    length: int,
+    said: str,
+    size: int,
+    needed: int | None,
+    entries: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The same whether the joint language is one table or two side by side."""
+    monkeypatch.setattr(joint, "ENTRIES", entries)
+    with pytest.raises(UnsatisfiableError) as caught:
+        Steering(guides, Scene(small_vocabulary(), torch.device("cpu"), 1, length, 4))
+    assert said in str(caught.value)
+    assert len(caught.value.conflict) == size
+    assert caught.value.needed == needed

@@ -15,6 +15,7 @@ from redraft.denoiser.guide import Bound, Guide, HardGuide, SoftGuide, Span, Ver
 from redraft.denoiser.load import load
 from redraft.denoiser.noise import Absorbing, Noise, Uniform
 from redraft.denoiser.particles import BestOf, Particles
+from redraft.denoiser.processor import as_logits_processor
 from redraft.denoiser.refine import Refinement, refine
 from redraft.denoiser.result import Population, Result
 from redraft.denoiser.revision import Reconsider, ReMDM, Uncertain
@@ -71,6 +72,7 @@ __all__ = [
     "UnwritableTextError",
     "Verdict",
     "Vocabulary",
+    "as_logits_processor",
     "during",
     "load",
     "refine",

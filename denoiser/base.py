@@ -17,6 +17,7 @@ from redraft.denoiser.step import Prompt, Step
 from redraft.denoiser.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
+    from redraft.denoiser.chat import ChatTemplate
     from redraft.denoiser.guide import Guide
     from redraft.denoiser.result import Result
     from redraft.denoiser.rewrite import Rewriting
@@ -26,8 +27,11 @@ class Denoiser(ABC):
     """A model that proposes a token for every position of a canvas at once.
 
     `max_length` is the longest canvas in tokens; `length` the canvas it writes when nothing says otherwise;
-    `settings` its own decoding defaults; `conditions` the tags it takes, by kind, with their values. `block`: it
-    writes so many positions at a time, left to right, and sees nothing behind them; None: it sees the whole canvas.
+    `settings` its own decoding defaults; `conditions` the tags it takes, by kind, with their values;
+    `filler` the token that pads shorter prompts; `template` its chat template; `adapter` and `why`: which
+    adapter `load` took, and why.
+    `block`: it writes so many positions at a time, left to right, and sees nothing behind them; None: it sees the
+    whole canvas.
     """
 
     name: str
@@ -39,6 +43,14 @@ class Denoiser(ABC):
     settings: Settings = Settings()
     conditions: Mapping[str, tuple[str, ...]] = {}
     block: int | None = None
+    filler: int = 0
+    template: ChatTemplate | None = None
+    adapter: str = ""
+    why: str = ""
+
+    def __repr__(self) -> str:
+        chosen = f", adapter {self.adapter}: {self.why}" if self.adapter else ""
+        return f"<{type(self).__name__} {self.name}{chosen}>"
 
     @abstractmethod
     def __call__(self, canvas: Canvas, prompt: Prompt) -> Tensor:
@@ -64,8 +76,30 @@ class Denoiser(ABC):
         """The longest canvas, in tokens, that fits behind a prompt."""
         return self.max_length
 
-    def prepare(self, text: str, batch: int, condition: Mapping[str, str] | None = None) -> Prompt:
-        """Encode a prompt for `batch` rows, specials off; raises for an unknown condition or character."""
+    def lead(self, text: str, condition: Mapping[str, str], *, chat: bool = False) -> list[int]:
+        """Token ids that stand before the canvas for one prompt, specials in the prompt off."""
+        if chat and self.template is None:
+            raise InvalidGuideError(
+                f"{self.name} has no chat template: leave chat out and give the whole prompt"
+            )
+        if chat and self.template is not None:
+            return self.template.encode(text, self.vocabulary, self.name)
+        return self.vocabulary.encode(text, exact=False) if text else []
+
+    def prepare(
+        self,
+        text: str | Sequence[str],
+        batch: int,
+        condition: Mapping[str, str] | None = None,
+        *,
+        chat: bool = False,
+    ) -> Prompt:
+        """Encode a prompt for `batch` rows, or one prompt a row; shorter ones are padded on the left.
+
+        With `chat` each is a user's message in the model's chat template. Raises `InvalidGuideError` for an
+        unknown condition, a wrong number of prompts or a model without a template, and `UnwritableTextError`
+        for a character that the vocabulary does not know.
+        """
         condition = dict(condition or {})
         for kind, value in condition.items():
             if kind not in self.conditions:
@@ -73,9 +107,22 @@ class Denoiser(ABC):
                 raise InvalidGuideError(f"{self.name} has no condition {kind!r}; it takes: {known}")
             if value not in self.conditions[kind]:
                 raise InvalidGuideError(f"{kind} is {value!r}: use one of {', '.join(self.conditions[kind])}")
-        ids = self.vocabulary.encode(text) if text else []
-        tokens = torch.tensor([ids] * batch, dtype=torch.int64, device=self.device).reshape(batch, len(ids))
-        return Prompt(tokens, torch.ones_like(tokens, dtype=torch.bool), text, condition=condition)
+        texts = [text] * batch if isinstance(text, str) else list(text)
+        if len(texts) != batch or not all(isinstance(row, str) for row in texts):
+            raise InvalidGuideError(f"{len(texts)} prompts for {batch} texts: give one text, or one for each")
+        known_rows = {row: self.lead(row, condition, chat=chat) for row in dict.fromkeys(texts)}
+        rows = [known_rows[row] for row in texts]
+        width = max((len(row) for row in rows), default=0)
+        padded = [[self.filler] * (width - len(row)) + row for row in rows]
+        seen = [[False] * (width - len(row)) + [True] * len(row) for row in rows]
+        return Prompt(
+            torch.tensor(padded, dtype=torch.int64, device=self.device).reshape(batch, width),
+            torch.tensor(seen, dtype=torch.bool, device=self.device).reshape(batch, width),
+            texts[0] if texts else "",
+            padded=any(len(row) < width for row in rows),
+            condition=condition,
+            lengths=tuple(len(row) for row in rows),
+        )
 
     def write(self, guides: Guide | Sequence[Guide] = (), **options: Any) -> list[Result]:
         """Write texts under guides; see `redraft.denoiser.write` for the options."""

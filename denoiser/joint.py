@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Sequence
 from functools import lru_cache
@@ -17,7 +18,7 @@ from redraft.denoiser.errors import StateBudgetError, UnsatisfiableError
 from redraft.denoiser.factored import Factored
 from redraft.denoiser.language import Language, feasible, shortest_canvas
 from redraft.denoiser.lift import lift
-from redraft.denoiser.regex import UTF8
+from redraft.denoiser.regex import UTF8, compile_regex
 from redraft.denoiser.step import Scene
 from redraft.denoiser.vocabulary import Vocabulary
 
@@ -56,16 +57,19 @@ def joint_language(
 
 @lru_cache(maxsize=8)
 def writable(vocabulary: Vocabulary) -> tuple[Automaton, ...]:
-    """Token sequences whose decoded text is valid UTF-8; where the vocabulary asks for it, first those of
-    tokens that are whole characters."""
-    everything = lift(UTF8, vocabulary.token_bytes, vocabulary.prefix)
+    """Token sequences whose decoded text is valid UTF-8, and which begin with the vocabulary's prefix unless
+    they are empty; where the vocabulary asks for it, first those of tokens that are whole characters."""
+    everything = lift(UTF8, vocabulary.token_bytes)
+    if vocabulary.prefix:
+        begun = compile_regex(f"(?:{re.escape(vocabulary.prefix.decode())}(?s:.)*)?")
+        everything = everything & lift(begun, vocabulary.token_bytes)
     if not vocabulary.whole_first:
         return (everything,)
     broken = np.array([not _is_whole(raw) for raw in vocabulary.token_bytes])
     whole = Automaton(
         broken.astype(np.int32), np.array([[0, 1], [1, 1]], np.int32), 0, np.array([True, False])
     )
-    return whole, everything
+    return (whole & everything if vocabulary.prefix else whole), everything
 
 
 def _is_whole(raw: bytes | None) -> bool:

@@ -137,8 +137,10 @@ def trie_of(token_bytes: Sequence[bytes | None] | TokenTrie) -> TokenTrie:
 def lift(
     language: Automaton, token_bytes: Sequence[bytes | None] | TokenTrie, prefix: bytes = b""
 ) -> Automaton:
-    """Token sequences whose bytes, after `prefix`, are in the byte `language`: an automaton over V tokens.
+    """Token sequences whose text is in the byte `language`: an automaton over V tokens.
 
+    The text is the tokens' bytes joined, without `prefix` where they begin with it (a vocabulary whose
+    tokenizer puts a space before every text takes it off again). So lift(~L) = ~lift(L), on real tokens.
     Tokens that are None (special) or b"" are never used. Give a `TokenTrie`, or a vocabulary's own tuple, to share
     the vocabulary's work between languages; results are cached by (language, vocabulary, prefix). Raises ValueError
     when the alphabet of `language` is not bytes.
@@ -147,11 +149,11 @@ def lift(
         raise ValueError(f"lift takes a language of bytes; this one is over {language.symbols} symbols")
     trie = trie_of(token_bytes)
     return cached(
-        "lift", (language.key, trie.key, prefix), lambda: _lifted(language.minimise(), trie, prefix)
+        "lift", (language.key, trie.key, prefix), lambda: _lifted(behind(prefix, language).minimise(), trie)
     )
 
 
-def _lifted(least: Automaton, trie: TokenTrie, prefix: bytes) -> Automaton:
+def _lifted(least: Automaton, trie: TokenTrie) -> Automaton:
     effect, functions = trie.functions(least)
     sink = dead_end(least)
     dead = least.states if sink is None else sink
@@ -160,7 +162,27 @@ def _lifted(least: Automaton, trie: TokenTrie, prefix: bytes) -> Automaton:
     delta = np.full((max(dead + 1, least.states), len(functions) + 1), dead, dtype=np.int32)
     delta[: least.states, :-1] = functions.T
     accept = np.append(least.accept, False)[: len(delta)]
-    parts = (classes, delta, least.run(prefix), accept)
+    parts = (classes, delta, least.start, accept)
     # With a token for every class of bytes no two states are alike to tokens that were different to bytes.
     single = np.unique(least.classes[trie.single])
     return of_distinct(*parts) if len(single) == least.delta.shape[1] else Automaton(*parts).minimise()
+
+
+def behind(prefix: bytes, language: Automaton) -> Automaton:
+    """Byte words that are in `language` once `prefix` is taken off them, where they begin with it."""
+    if not prefix:
+        return language
+
+    def step(state: tuple[int, int], byte: int) -> tuple[int, int]:
+        seen, inner = state  # bytes of the prefix seen so far, or -1 behind it; the language's own state
+        if seen < 0 or byte != prefix[seen]:
+            return -1, int(language.delta[inner, language.classes[byte]])
+        if seen + 1 == len(prefix):
+            return -1, language.start
+        return seen + 1, int(language.delta[inner, language.classes[byte]])
+
+    own = {byte: language.delta.shape[1] + k for k, byte in enumerate(sorted(set(prefix)))}
+    classes = [own.get(byte, int(label)) for byte, label in enumerate(language.classes)]
+    return Automaton.build(
+        (0, language.start), step, lambda state: bool(language.accept[state[1]]), classes=classes
+    )

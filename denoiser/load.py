@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -15,98 +16,99 @@ def load(
     model: str | Path = "embedded",
     *,
     device: str | torch.device = "cpu",
-    dtype: torch.dtype = torch.float32,
+    dtype: torch.dtype | str = torch.float32,
     trust_remote_code: bool = False,
+    quantization: str | None = None,
+    device_map: Any = None,
+    compile: bool | str = False,
 ) -> Denoiser:
-    """The denoiser of a name or folder: "embedded", a folder of `redraft train`, or any masked language model.
+    """The denoiser of a name or folder; its `adapter` and `why` say which adapter was taken and why.
 
-    Raises `UnsupportedModelError` for a model that no adapter serves (an autoregressive one, say) and where
-    the name is no folder and cannot be fetched.
+    "embedded", a folder of `redraft train`, or any model of the families in docs/models.md. `dtype` is the
+    network's ("bfloat16" or torch.bfloat16); what it hands the loop is float32 always. `trust_remote_code`
+    runs code that comes with the checkpoint. `quantization` is "8bit" or "4bit" (bitsandbytes), `device_map`
+    as `transformers` takes it. `compile` runs the network through `torch.compile` (True, or a backend's
+    name). Raises `UnsupportedModelError` for a model that no adapter serves (an autoregressive one, say) and
+    where the name is no folder and cannot be fetched.
     """
-    try:
-        device = torch.device(device)
-        if device.type == "meta":
-            raise RuntimeError("it holds no numbers")
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise UnsupportedModelError(f"device {str(device)!r} is not to be had here: {error}") from error
-    if str(model) == "embedded":
-        from redraft.denoiser.models.embedded import HOME, load_folder
-
-        return load_folder(HOME, device, dtype)
-    folder = Path(model)
-    if (folder / "redraft.json").is_file():
+    device, dtype = _device(device), _dtype(dtype)
+    home = _home(model)
+    if home is not None:
         from redraft.denoiser.models.embedded import load_folder
 
-        return load_folder(folder, device, dtype)
-    options = {"device": device, "dtype": dtype, "trust_remote_code": trust_remote_code}
-    return _from_plugin(str(model), options) or _masked_lm(str(model), device, dtype, trust_remote_code)
+        if quantization is not None or device_map is not None:
+            raise UnsupportedModelError(
+                f"{str(model)!r} is small and is loaded whole: leave quantization and device_map out"
+            )
+        denoiser: Denoiser = load_folder(home, device, dtype)
+        denoiser.adapter, denoiser.why = "embedded", "its folder holds redraft.json"
+    else:
+        denoiser = _fetched(
+            str(model),
+            device=device,
+            dtype=dtype,
+            trust_remote_code=trust_remote_code,
+            quantization=quantization,
+            device_map=device_map,
+        )
+    return _compiled(denoiser, compile) if compile else denoiser
 
 
-def _from_plugin(name: str, options: dict[str, Any]) -> Denoiser | None:
-    """The denoiser that another distribution's adapter makes of a model, None where none serves it."""
+def _fetched(name: str, **options: Any) -> Denoiser:
     from redraft.denoiser.discovery import adapter_for, adapters
+    from redraft.denoiser.models.families import recognise
+    from redraft.denoiser.models.pretrained import read_config
 
-    if not adapters().entries:
-        return None
-    from transformers import PretrainedConfig
-
-    try:
-        config = PretrainedConfig.get_config_dict(name)[0]
-    except (OSError, ValueError):
-        return None  # the same question fails again, with the full message
-    plugin = adapter_for(name, config)
-    return None if plugin is None else plugin.value.from_pretrained(name, **options)
-
-
-def _masked_lm(name: str, device: torch.device, dtype: torch.dtype, trust: bool) -> Denoiser:
-    from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer
-    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
-
-    from redraft.denoiser.discovery import failed_adapters
-    from redraft.denoiser.models.masked_lm import MaskedLM
-    from redraft.denoiser.vocabulary import Vocabulary
-
-    try:
-        config = AutoConfig.from_pretrained(name, trust_remote_code=trust)
-    except (OSError, ValueError) as error:
+    config = read_config(name)
+    plugin = adapter_for(name, config) if adapters().entries else None
+    if plugin is not None:  # another distribution's adapter is asked before Redraft's own
+        given = {key: value for key, value in options.items() if value is not None}
+        served: Denoiser = plugin.value.from_pretrained(name, **given)
+        served.adapter, served.why = plugin.name, f"the adapter of {plugin.origin} serves it"
+        return served
+    family = recognise(name, config)
+    if family.remote and not options["trust_remote_code"]:
         raise UnsupportedModelError(
-            f"{name!r} is neither 'embedded', nor a folder with a model, nor a name that can be fetched: {error}"
-        ) from error
-    kind = getattr(config, "model_type", "?")
-    heads = [str(head) for head in getattr(config, "architectures", None) or []]
-    causal = any("CausalLM" in head or "LMHead" in head for head in heads) or bool(
-        getattr(config, "is_decoder", False)
-    )
-    if kind not in MODEL_FOR_MASKED_LM_MAPPING_NAMES or causal:
-        raise UnsupportedModelError(
-            f"{name!r} is a {kind!r} model ({', '.join(heads) or 'no architecture named'}), which Redraft has no "
-            f"adapter for{failed_adapters()}: use 'embedded', a folder of `redraft train`, or a masked language model "
-            f"({', '.join(sorted(MODEL_FOR_MASKED_LM_MAPPING_NAMES)[:8])}, ...)"
+            f"{name!r} is a {family.name} ({family.why}), which runs on code that comes with the checkpoint: "
+            "read that code, and then pass trust_remote_code=True; pass it for no code that you have not read"
         )
-    tokenizer: Any = AutoTokenizer.from_pretrained(name, trust_remote_code=trust)
-    if getattr(tokenizer, "backend_tokenizer", None) is None:
-        raise UnsupportedModelError(
-            f"{name!r} has no fast tokenizer, so its tokens' bytes are not known: convert it"
-        )
-    network: Any = AutoModelForMaskedLM.from_pretrained(name, dtype=dtype, trust_remote_code=trust)
-    vocabulary = Vocabulary.from_tokenizer(
-        tokenizer.backend_tokenizer, mask_id=tokenizer.mask_token_id, size=int(config.vocab_size)
-    )
-    before = [
-        t
-        for t in (tokenizer.cls_token_id if tokenizer.cls_token_id is not None else tokenizer.bos_token_id,)
-        if t is not None
-    ]
-    after = [
-        t
-        for t in (tokenizer.sep_token_id if tokenizer.sep_token_id is not None else tokenizer.eos_token_id,)
-        if t is not None
-    ]
-    positions = int(getattr(config, "max_position_embeddings", 512))
-    pad = getattr(config, "pad_token_id", None)
-    if kind in ("roberta", "xlm-roberta", "camembert") and pad is not None:
-        positions -= int(pad) + 1  # their position ids start behind the padding id
-    return MaskedLM(
-        network.to(device), vocabulary, name=name, before=before, after=after, max_positions=positions
-    )
+    module: Any = importlib.import_module(f"redraft.denoiser.models.{family.module}")
+    denoiser: Denoiser = module.from_pretrained(name, **options)
+    denoiser.adapter, denoiser.why = family.name, family.why
+    return denoiser
+
+
+def _home(model: str | Path) -> Path | None:
+    """The folder of `redraft train` that is meant, if one is."""
+    if str(model) == "embedded":
+        from redraft.denoiser.models.embedded import HOME
+
+        return HOME
+    folder = Path(model)
+    return folder if (folder / "redraft.json").is_file() else None
+
+
+def _device(device: str | torch.device) -> torch.device:
+    try:
+        found = torch.device(device)
+        if found.type == "meta":
+            raise RuntimeError("it holds no numbers")
+        torch.empty(0, device=found)
+    except (RuntimeError, AssertionError) as error:
+        raise UnsupportedModelError(f"device {str(device)!r} is not to be had here: {error}") from error
+    return found
+
+
+def _dtype(dtype: torch.dtype | str) -> torch.dtype:
+    found = getattr(torch, dtype, None) if isinstance(dtype, str) else dtype
+    if not isinstance(found, torch.dtype) or not found.is_floating_point:
+        raise UnsupportedModelError(f"dtype is {dtype!r}: use 'float32', 'bfloat16' or 'float16'")
+    return found
+
+
+def _compiled(denoiser: Denoiser, backend: bool | str) -> Denoiser:
+    network: Any = getattr(denoiser, "model", None)
+    if not isinstance(network, torch.nn.Module):
+        raise UnsupportedModelError(f"{denoiser.name} has no network to compile: leave compile out")
+    network.compile(dynamic=True, **({"backend": backend} if isinstance(backend, str) else {}))
+    return denoiser

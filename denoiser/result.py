@@ -52,7 +52,7 @@ class Result:
     """One text with its verdicts and all that reproduces it.
 
     `pressure` is -log Z in nats for each step: how much the hard guides fought the denoiser. `guides`,
-    `settings`, `prompt`, `condition`, `length` and `seed` together write the same text again on the same
+    `settings`, `prompt`, `chat`, `condition`, `length` and `seed` together write the same text again on the same
     kind of device. `pushes` has, by guide, the strength used at each step where the guide tells it;
     `particles` the population that the text was taken from, for a run with particles.
     """
@@ -73,6 +73,7 @@ class Result:
     trace: tuple[Commit, ...]
     pushes: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     particles: Population | None = None
+    chat: bool = False
 
     @property
     def satisfied(self) -> bool:

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 class Prompt:
     """What stands before the canvas; never part of it.
 
-    tokens [B, P] int64 and mask [B, P] bool (False: padding, on the left; `padded` where there is any);
-    `text` as the caller gave it; `condition` names the denoiser's own tags, such as {"genre": "tale"}.
+    tokens [B, P] int64, all that the denoiser reads before the canvas (its begin token and tags included), and
+    mask [B, P] bool (False: padding, on the left; `padded` where there is any); `lengths` the rows' own
+    lengths, known on the host; `text` as the caller gave it (the first row's, where rows differ); `condition`
+    names the denoiser's own tags, such as {"genre": "tale"}.
     """
 
     tokens: Tensor
@@ -30,6 +32,12 @@ class Prompt:
     text: str = ""
     padded: bool = False
     condition: Mapping[str, str] = field(default_factory=dict)
+    lengths: tuple[int, ...] = ()
+
+    @property
+    def positions(self) -> Tensor:
+        """[B, P] int64: each token's place among its row's own, 0 at padding."""
+        return (self.mask.long().cumsum(-1) - 1).clamp_min(0)
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from redraft.denoiser.errors import UnsupportedModelError, UnwritableTextError
+from redraft.denoiser.token_bytes import byte_reader
 
 if TYPE_CHECKING:
     import tokenizers
@@ -70,8 +72,12 @@ class Vocabulary:
             digest.update(b"\xff" if token is None else len(token).to_bytes(4, "big") + token)
         return digest.hexdigest()
 
-    def encode(self, text: str) -> list[int]:
-        """Token ids of `text`, specials off; raises `UnwritableTextError` where decoding would not give it back."""
+    def encode(self, text: str, *, exact: bool = True) -> list[int]:
+        """Token ids of `text`, specials off; raises `UnwritableTextError` where decoding would not give it back.
+
+        With `exact` off (for a prompt, which is read and never written) the tokenizer may fold case or move
+        white space; a character that it knows no token for is an error all the same.
+        """
         lone = next((k for k, char in enumerate(text) if "\ud800" <= char <= "\udfff"), None)
         if lone is not None:
             raise UnwritableTextError(
@@ -79,7 +85,8 @@ class Vocabulary:
             )
         ids = list(self._encoder(text))
         back = self.decode(ids)
-        if back != text or any(self.token_bytes[token] is None for token in ids):
+        unknown = any(self.token_bytes[token] is None for token in ids)
+        if unknown or (exact and back != text):
             at = next((k for k, (a, b) in enumerate(zip(text, back, strict=False)) if a != b), len(back))
             near = text[at : at + 1] or text[-1:]
             raise UnwritableTextError(
@@ -90,7 +97,7 @@ class Vocabulary:
 
     def decode(self, tokens: Iterable[int]) -> str:
         """The text of a token sequence: concatenated bytes without the prefix; special tokens are no text."""
-        raw = b"".join(self.token_bytes[token] or b"" for token in tokens)
+        raw = _joined(self.token_bytes, tokens)
         return raw.removeprefix(self.prefix).decode("utf-8", errors="replace")
 
     def covering(self, tokens: Sequence[int], text: str, start: int, end: int) -> list[int]:
@@ -101,7 +108,8 @@ class Vocabulary:
 
     def byte_ends(self, tokens: Sequence[int]) -> list[int]:
         """End offset in the decoded text's bytes of each token (specials are empty)."""
-        ends, at = [], -len(self.prefix)
+        begun = _joined(self.token_bytes, tokens).startswith(self.prefix)
+        ends, at = [], -len(self.prefix) if begun else 0
         for token in tokens:
             at += len(self.token_bytes[token] or b"")
             ends.append(max(at, 0))
@@ -117,80 +125,46 @@ class Vocabulary:
         pad_id: int | None = None,
         size: int | None = None,
         whole_first: bool = False,
+        written: Collection[str] = (),
     ) -> Vocabulary:
         """Read the bytes of every token off a `tokenizers.Tokenizer` (byte-level BPE, SentencePiece, WordPiece).
 
+        Special tokens, and added tokens that look like markers (`<think>`, `[unused1]`), are never written,
+        and their spelling in a text is text; `written` names markers that are tokens of the text after all.
         `size` is the model's vocabulary where that is larger. Raises `UnsupportedModelError` for a decoder
         whose text is not the concatenation of its tokens.
         """
         spec: dict[str, Any] = json.loads(tokenizer.to_str())
-        to_bytes, prefix = _byte_reader(spec)
-        special = {entry["id"] for entry in spec.get("added_tokens", []) if entry.get("special")}
+        reader = byte_reader(spec)
+        for entry in spec.get("added_tokens", []):
+            entry["special"] = entry["content"] not in written and (
+                entry["special"] or _MARKER.fullmatch(entry["content"]) is not None
+            )
+        special = {entry["id"] for entry in spec.get("added_tokens", []) if entry["special"]}
         special |= {token for token in (mask_id, eos_id, pad_id) if token is not None}
-        plain = {entry["id"] for entry in spec.get("added_tokens", []) if not entry.get("special")} - special
+        plain = {entry["id"] for entry in spec.get("added_tokens", [])} - special
         table: list[bytes | None] = [None] * max(size or 0, tokenizer.get_vocab_size(with_added_tokens=True))
         for piece, token in tokenizer.get_vocab(with_added_tokens=True).items():
             if token not in special:
-                table[token] = (piece.encode() if token in plain else to_bytes(piece)) or None
-        own = type(tokenizer).from_str(tokenizer.to_str())  # a copy: the caller's tokenizer stays as it is
+                table[token] = (piece.encode() if token in plain else reader.read(piece)) or None
+        own = type(tokenizer).from_str(json.dumps(spec))  # a copy: the caller's tokenizer stays as it is
         own.encode_special_tokens = True
         own.no_truncation()
         own.no_padding()
+        space = reader.prefix.decode()
 
         def encoder(text: str) -> list[int]:
             ids: list[int] = own.encode(text, add_special_tokens=False).ids
+            if space and text.startswith(space) and _joined(table, ids) == text.encode():
+                ids = own.encode(space + text, add_special_tokens=False).ids  # it was taken for the prefix
             return ids
 
         ids = {"mask_id": mask_id, "eos_id": eos_id, "pad_id": pad_id}
-        return cls(table, encoder, **ids, prefix=prefix, whole_first=whole_first)
+        return cls(table, encoder, **ids, prefix=reader.prefix, whole_first=whole_first)
 
 
-def _byte_reader(spec: dict[str, Any]) -> tuple[Callable[[str], bytes | None], bytes]:
-    decoder = spec.get("decoder") or {}
-    parts = decoder.get("decoders", [decoder])
-    kinds = {part.get("type") for part in parts}
-    if "ByteLevel" in kinds:
-        table = _byte_level_table()
-        return (lambda piece: _byte_level(piece, table)), b""
-    if "ByteFallback" in kinds or "Metaspace" in kinds:
-        return _sentence_piece, b" " if _adds_prefix_space(spec) else b""
-    if "WordPiece" in kinds or spec.get("model", {}).get("type") == "WordPiece":
-        mark = spec.get("model", {}).get("continuing_subword_prefix") or "##"
-
-        def word_piece(piece: str) -> bytes | None:
-            return piece.removeprefix(mark).encode() if piece.startswith(mark) else b" " + piece.encode()
-
-        return word_piece, b" "
-    raise UnsupportedModelError(
-        f"the tokenizer's decoder {decoder.get('type')!r} does not say the bytes of a token: "
-        "use a byte-level BPE, SentencePiece or WordPiece tokenizer"
-    )
+_MARKER = re.compile(r"<[^<>\s]+>|\[[^\[\]\s]+\]|\|{2,3}\S+\|{2,3}")
 
 
-def _byte_level_table() -> dict[str, int]:
-    """The printable stand-ins of the 256 bytes in byte-level BPE vocabularies (GPT-2's convention)."""
-    keep = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    rest = [byte for byte in range(256) if byte not in keep]
-    return {chr(byte): byte for byte in keep} | {chr(0x100 + k): byte for k, byte in enumerate(rest)}
-
-
-def _byte_level(piece: str, table: dict[str, int]) -> bytes | None:
-    if any(char not in table for char in piece):
-        return None
-    return bytes(table[char] for char in piece)
-
-
-def _sentence_piece(piece: str) -> bytes | None:
-    if len(piece) == 6 and piece.startswith("<0x") and piece.endswith(">"):
-        return bytes([int(piece[3:5], 16)])
-    return piece.replace("\u2581", " ").encode()
-
-
-def _adds_prefix_space(spec: dict[str, Any]) -> bool:
-    normalizer = spec.get("normalizer") or {}
-    parts = normalizer.get("normalizers", [normalizer])
-    if any(part.get("type") == "Prepend" for part in parts):
-        return True
-    pre = spec.get("pre_tokenizer") or {}
-    pres = pre.get("pretokenizers", [pre])
-    return any(p.get("type") == "Metaspace" and p.get("prepend_scheme", "always") != "never" for p in pres)
+def _joined(table: Sequence[bytes | None], ids: Iterable[int]) -> bytes:
+    return b"".join(table[token] or b"" for token in ids)

@@ -14,6 +14,7 @@ from redraft.denoiser.checked import check
 from redraft.denoiser.errors import InvalidGuideError, UnsatisfiableError
 from redraft.denoiser.guide import Guide
 from redraft.denoiser.history import History
+from redraft.denoiser.prompts import Prompts
 from redraft.denoiser.randomness import Randomness
 from redraft.denoiser.refine import Refinement, refine
 from redraft.denoiser.result import Result, Timing
@@ -27,11 +28,12 @@ def write(
     denoiser: Denoiser,
     guides: Guide | Sequence[Guide] = (),
     *,
-    prompt: str = "",
-    samples: int = 1,
+    prompt: str | Sequence[str] = "",
+    samples: int | None = None,
     seed: int | None = None,
     length: int | None = None,
     condition: Mapping[str, str] | None = None,
+    chat: bool = False,
     batch_size: int = 16,
     on_step: Callable[[Refinement], object] | None = None,
     settings: Settings | None = None,
@@ -39,6 +41,9 @@ def write(
 ) -> list[Result]:
     """Write `samples` texts under guides; text k has seed `seed + k` and does not depend on the others.
 
+    `prompt` is one for all, or a list with one for each text; with `chat` it is a user's message, put into the
+    model's chat template. One canvas length serves all, so with prompts near the model's limit the longest
+    prompt decides it.
     `length` is the canvas in tokens, the EOS token included; by default what the guides want, within the
     denoiser's limit. `settings` replaces the denoiser's own; `steps`, `selection`, `temperature`, `top_k`,
     `top_p`, `min_p`, `revision`, `block_length`, `stop` and `particles` change single ones. `on_step` sees every
@@ -50,7 +55,6 @@ def write(
     if unknown:
         raise TypeError(f"write() has no option {', '.join(sorted(unknown))}")
     for what, value, hint in (
-        ("prompt", prompt, str),
         ("seed", seed, int | None),
         ("condition", condition, Mapping[str, str] | None),
         ("settings", settings, Settings | None),
@@ -59,16 +63,13 @@ def write(
     if on_step is not None and not callable(on_step):
         raise InvalidGuideError(f"on_step is {on_step!r}: use a function of a Refinement")
     settings = (denoiser.settings if settings is None else settings).override(**changes)
-    for name, value, most in (("samples", samples, 1_000_000), ("batch_size", batch_size, 4096)):
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-            raise InvalidGuideError(f"{name} is {value!r}: use a whole number from 1 to {most}")
+    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or not 1 <= batch_size <= 4096:
+        raise InvalidGuideError(f"batch_size is {batch_size!r}: use a whole number from 1 to 4096")
+    prompts = Prompts.of(prompt, samples, condition, chat)
+    samples = len(prompts)
     seed = secrets.randbits(31) if seed is None else seed
     Randomness([seed, seed + samples - 1])  # an impossible seed is refused before anything runs
-    limit = denoiser.longest(denoiser.prepare(prompt, 1, condition))
-    if limit < 1:
-        raise InvalidGuideError(
-            f"the prompt of {len(prompt)} characters leaves {denoiser.name} no canvas: shorten it"
-        )
+    limit = prompts.room(denoiser)
     results: list[Result] = []
     steering: Steering | None = None
     count = settings.particles.count if settings.particles else 1
@@ -76,9 +77,10 @@ def write(
     for begin in range(0, samples, texts):
         seeds = range(seed + begin, seed + min(begin + texts, samples))
         if steering is None or steering.scene.batch != len(seeds) * count:
-            steering = _bind(denoiser, guides, prompt, len(seeds) * count, length, limit, settings)
+            steering = _bind(denoiser, guides, prompts.shared, len(seeds) * count, length, limit, settings)
             _weighable(denoiser, steering, settings)
-        results += _run(denoiser, steering, guides, prompt, seeds, condition, settings, on_step)
+        own = prompts.part(begin, begin + texts)
+        results += _run(denoiser, steering, guides, own, seeds, settings, on_step)
     return results
 
 
@@ -132,9 +134,8 @@ def _run(
     denoiser: Denoiser,
     steering: Steering,
     guides: tuple[Guide, ...],
-    prompt: str,
+    prompts: Prompts,
     seeds: Sequence[int],
-    condition: Mapping[str, str] | None,
     settings: Settings,
     on_step: Callable[[Refinement], object] | None,
     canvas: Canvas | None = None,
@@ -142,8 +143,8 @@ def _run(
     begin = time.perf_counter()
     before = dict(steering.seconds)
     scene = steering.scene
-    ready = denoiser.prepare(prompt, scene.batch, condition)
     count = settings.particles.count if settings.particles else 1
+    ready = prompts.ready(denoiser, count)
     random = Randomness(row_seeds(seeds, count), denoiser.device)
     canvas = denoiser.noise.blank(scene.length, random) if canvas is None else canvas
     swarm = Swarm(settings.particles, steering, seeds) if settings.particles else None
@@ -168,8 +169,9 @@ def _run(
             Result(
                 text=text,
                 seed=seed,
-                prompt=prompt,
-                condition=dict(condition or {}),
+                prompt=prompts.texts[number],
+                condition=dict(prompts.condition),
+                chat=prompts.chat,
                 length=scene.length,
                 guides=guides,
                 settings=settings,

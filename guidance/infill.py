@@ -99,8 +99,8 @@ class Infill(HardGuide):
     def language(self, scene: Scene) -> Automaton:
         pattern = "".join(map(_pattern, self.parts))
         for part in self.parts:
-            if isinstance(part, Literal):
-                scene.vocabulary.encode(part.text)
+            if isinstance(part, Literal):  # the space at its ends may belong to a blank's token
+                scene.vocabulary.encode(part.text.strip())
         return lift(compile_regex(pattern), scene.vocabulary.token_bytes, scene.vocabulary.prefix)
 
     def stages(self, scene: Scene) -> list[tuple[str, Automaton]]:

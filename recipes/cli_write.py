@@ -21,6 +21,9 @@ def write(
     prompt: Annotated[
         str | None, Option(metavar="TEXT", help="What stands before the text; never part of it.")
     ] = None,
+    chat: Annotated[
+        bool, Option("--chat", help="The prompt is a message for the model's chat template.")
+    ] = False,
     keyword: Annotated[
         list[str] | None,
         Option(metavar="WORD", help="A word or phrase that must occur; ship|ships for either. Repeatable."),
@@ -119,6 +122,7 @@ def write(
     conditions = parse_conditions(condition or ())
     changes = {
         "prompt": prompt,
+        "chat": chat or None,
         "length": length,
         "steps": steps,
         "selection": selection,

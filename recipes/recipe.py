@@ -41,6 +41,7 @@ class RecipeTable(BaseModel):
     title: str = ""
     description: str = ""
     prompt: str = ""
+    chat: bool = False
     model: str = Field("embedded", min_length=1)
     samples: int = Field(1, ge=1, le=1_000_000)
     seed: int | None = Field(None, ge=0, le=2**63 - 1)
@@ -55,7 +56,8 @@ class Recipe:
     """All that a run is made of; equal recipes with a seed write equal texts on the same kind of device.
 
     `condition` names the denoiser's own tags; `settings` is laid over the denoiser's own, "off" standing for
-    None; `length` is the canvas in tokens, EOS included (None: what the guides want); `seed` None: any.
+    None; `length` is the canvas in tokens, EOS included (None: what the guides want); `seed` None: any;
+    `chat`: the prompt is a user's message for the model's chat template.
     `plan` is what a recipe that was read was made from, with its parameters; it plays no part in equality.
     The constructor checks every value and raises `InvalidRecipeError`.
     """
@@ -71,6 +73,7 @@ class Recipe:
     settings: Mapping[str, Any] = field(default_factory=dict)
     guides: tuple[Guide, ...] = ()
     version: int = VERSION
+    chat: bool = False
     plan: Plan | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -169,6 +172,7 @@ class Recipe:
         """The complete recipe of a text, which writes it again. `more`: title and description."""
         return cls(
             prompt=result.prompt,
+            chat=result.chat,
             model=model,
             seed=result.seed,
             length=result.length,
@@ -183,7 +187,7 @@ class Recipe:
         table: dict[str, Any] = {"version": self.version}
         for name in _KEYS:
             value = getattr(self, name)
-            if name not in _AFTER and value not in (None, ""):
+            if name not in _AFTER and value not in (None, "") and value is not False:
                 table[name] = value
         tables = {
             "condition": dict(self.condition),
@@ -236,6 +240,7 @@ class Recipe:
             denoiser,
             recipe.guides,
             prompt=recipe.prompt,
+            chat=recipe.chat,
             samples=recipe.samples,
             seed=recipe.seed,
             length=recipe.length,

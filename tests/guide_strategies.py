@@ -229,6 +229,7 @@ recipes = st.builds(
     title=texts,
     description=texts,
     prompt=texts,
+    chat=st.booleans(),
     model=texts.filter(bool),
     samples=st.integers(1, 1000),
     seed=st.none() | st.integers(0, 2**63 - 1),

@@ -27,12 +27,32 @@ def test_the_encoder_computes_what_transformers_does(denoiser: Denoiser) -> None
     canvas = canvas.pin(tokens, where)
     prompt = denoiser.prepare("Once", 2, {"genre": "tale", "tone": "positive"})
     ours = denoiser(canvas, prompt)
-    lead = denoiser.lead(prompt)  # type: ignore[attr-defined]
+    lead = prompt.tokens
     with torch.inference_mode():
         logits = theirs(torch.cat([lead, canvas.tokens], 1)).logits[:, lead.shape[1] :]
     kept = ours.isfinite()
     assert (~kept).any(-1).all()
     torch.testing.assert_close(ours[kept], logits[kept], atol=2e-4, rtol=1e-4)
+
+
+def test_prompts_that_differ_by_row_are_single_runs(denoiser: Denoiser) -> None:
+    prompts = ["", "It was dark.", "The old man went home, and the dog"]
+    together = denoiser.write(Words(5, 12), prompt=prompts, seed=3, steps=6, condition={"genre": "tale"})
+    for k, prompt in enumerate(prompts):
+        (alone,) = denoiser.write(
+            Words(5, 12),
+            prompt=prompt,
+            seed=3 + k,
+            steps=6,
+            condition={"genre": "tale"},
+            length=together[k].length,
+        )
+        assert alone.tokens == together[k].tokens
+        assert together[k].prompt == prompt
+    with pytest.raises(InvalidGuideError, match="has no chat template"):
+        denoiser.write(prompt="It", chat=True)
+    with pytest.raises(InvalidGuideError, match="use text, or a list"):
+        denoiser.write(prompt=7)  # type: ignore[arg-type]
 
 
 def test_eight_samples_are_eight_single_runs(denoiser: Denoiser) -> None:

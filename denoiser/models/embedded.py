@@ -14,7 +14,7 @@ from torch import Tensor
 from redraft.denoiser.canvas import Canvas
 from redraft.denoiser.errors import UnsupportedModelError
 from redraft.denoiser.models.encoder import Encoder, read_encoder
-from redraft.denoiser.models.masked_lm import MaskedLM
+from redraft.denoiser.models.sequence import OneSequence
 from redraft.denoiser.settings import Settings
 from redraft.denoiser.step import Prompt
 from redraft.denoiser.vocabulary import Vocabulary
@@ -24,11 +24,13 @@ FILES = ("redraft.json", "config.json", "model.safetensors", "tokenizer.json")
 HOME = Path(__file__).resolve().parent.parent / "embedded"
 
 
-class Embedded(MaskedLM):
+class Embedded(OneSequence):
     """A small BERT-shaped diffusion model: `[genre] [tone] prompt canvas`, EOS then padding to the end.
 
     `conditions` has the kinds "genre" and "tone"; a kind that is not given is the tag "none".
     """
+
+    pads = True
 
     def __init__(
         self, folder: Path, model: Encoder, tokenizer: tokenizers.Tokenizer, card: Mapping[str, Any]
@@ -46,20 +48,19 @@ class Embedded(MaskedLM):
         self._tags: dict[str, dict[str, int]] = {"genre": dict(card["genres"]), "tone": dict(card["tones"])}
         self.conditions = {kind: tuple(values) for kind, values in self._tags.items()}
 
-    def lead(self, prompt: Prompt) -> Tensor:
-        tags = [self._tags[kind][prompt.condition.get(kind, "none")] for kind in ("genre", "tone")]
-        batch = prompt.tokens.shape[0]
-        head = torch.tensor(tags, dtype=torch.int64, device=prompt.tokens.device).expand(batch, -1)
-        return torch.cat([head, prompt.tokens], dim=1)
+    def lead(self, text: str, condition: Mapping[str, str], *, chat: bool = False) -> list[int]:
+        tags = [self._tags[kind][condition.get(kind, "none")] for kind in ("genre", "tone")]
+        return [*tags, *super().lead(text, condition, chat=chat)]
 
     @torch.inference_mode()
     def __call__(self, canvas: Canvas, prompt: Prompt) -> Tensor:
-        lead = self.lead(prompt)
-        tokens = torch.cat([lead, canvas.tokens], dim=1)
-        seen = torch.cat(
-            [prompt.mask.new_ones(len(lead), 2), prompt.mask, torch.ones_like(canvas.open)], dim=1
-        )
-        logits: Tensor = self.model(tokens, lead.shape[1], seen if prompt.padded else None)
+        """As `OneSequence`, with the head computed for the canvas alone."""
+        tokens = torch.cat([prompt.tokens, canvas.tokens], dim=1)
+        seen = place = None
+        if prompt.padded:
+            seen = torch.cat([prompt.mask, torch.ones_like(canvas.open)], dim=1)
+            place = (seen.long().cumsum(-1) - 1).clamp_min(0)
+        logits: Tensor = self.model(tokens, prompt.tokens.shape[1], seen, place)
         return logits.float().index_fill_(-1, self._never, -torch.inf)
 
 

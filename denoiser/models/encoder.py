@@ -46,9 +46,13 @@ class Encoder(nn.Module):
         self.head = nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.LayerNorm(width, epsilon))
         self.bias = nn.Parameter(torch.zeros(size))
 
-    def forward(self, tokens: Tensor, skip: int = 0, seen: Tensor | None = None) -> Tensor:
-        """Logits of the positions from `skip` on; `seen` [B, N] bool is False at padding."""
-        place = torch.arange(tokens.shape[1], device=tokens.device)
+    def forward(
+        self, tokens: Tensor, skip: int = 0, seen: Tensor | None = None, place: Tensor | None = None
+    ) -> Tensor:
+        """Logits of the positions from `skip` on; `seen` [B, N] bool is False at padding, `place` [B, N] counts
+        the positions of each row that are not."""
+        if place is None:
+            place = torch.arange(tokens.shape[1], device=tokens.device)
         hidden = self.norm(self.tokens(tokens) + self.positions(place))
         hidden = self.body(hidden, src_key_padding_mask=None if seen is None else ~seen)
         return nn.functional.linear(self.head(hidden[:, skip:]), self.tokens.weight, self.bias)

@@ -2,67 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from redraft.denoiser.base import Denoiser
-from redraft.denoiser.canvas import Canvas
-from redraft.denoiser.errors import UnsupportedModelError
-from redraft.denoiser.noise import Absorbing
-from redraft.denoiser.step import Prompt
-from redraft.denoiser.vocabulary import Vocabulary
+from redraft.denoiser.models.pretrained import Pretrained, open_pretrained
+from redraft.denoiser.models.sequence import OneSequence, Row
+
+#: Families whose padded rows were seen to equal single ones; the others run rows of one length together.
+PADDED = ("bert", "distilbert", "electra", "eurobert", "modernbert", "roberta", "xlm-roberta", "camembert")
+#: These count positions behind the padding id, from the tokens themselves.
+BEHIND_PAD = ("roberta", "xlm-roberta", "camembert")
 
 
-class MaskedLM(Denoiser):
+class MaskedLM(OneSequence):
     """Prompt and canvas in one sequence between the model's own begin and end tokens; aligned logits.
 
     `model(input_ids=[B, N], attention_mask=[B, N]).logits` is [B, N, V]. Such a model has no EOS: it writes
     exactly the canvas, unless the vocabulary names one.
     """
 
-    def __init__(
-        self,
-        model: Any,
-        vocabulary: Vocabulary,
-        *,
-        name: str,
-        before: Sequence[int] = (),
-        after: Sequence[int] = (),
-        max_positions: int = 512,
-    ) -> None:
-        if vocabulary.mask_id is None:
-            raise UnsupportedModelError(f"{name} has no mask token: a masked language model needs one")
-        self.name = name
-        self.model = model.eval()
-        self.vocabulary = vocabulary
-        self.noise = Absorbing(vocabulary.mask_id)
-        self.device = next(model.parameters()).device
-        self._before = torch.tensor(list(before), dtype=torch.int64, device=self.device)
-        self._after = torch.tensor(list(after), dtype=torch.int64, device=self.device)
-        self._positions = max_positions
-        self.max_length = max_positions - len(before) - len(after)
-        written = {vocabulary.eos_id, vocabulary.pad_id if vocabulary.eos_id is not None else None}
-        never = [k for k, raw in enumerate(vocabulary.token_bytes) if not raw and k not in written]
-        self._never = torch.tensor(never, dtype=torch.int64, device=self.device)
+    kind: str = ""
 
-    def lead(self, prompt: Prompt) -> Tensor:
-        """[B, N] tokens before the canvas."""
-        batch = prompt.tokens.shape[0]
-        return torch.cat([self._before.expand(batch, -1), prompt.tokens], dim=1)
+    def forward(self, row: Row) -> Tensor:
+        seen = torch.ones_like(row.tokens) if row.seen is None else row.seen.long()
+        more = {}
+        if row.place is not None and self.kind not in BEHIND_PAD:
+            more["position_ids"] = row.place
+        logits: Tensor = self.model(input_ids=row.tokens, attention_mask=seen, **more).logits
+        return logits
 
-    def longest(self, prompt: Prompt) -> int:
-        return min(self.max_length, self._positions - self.lead(prompt).shape[1] - len(self._after))
 
-    @torch.inference_mode()
-    def __call__(self, canvas: Canvas, prompt: Prompt) -> Tensor:
-        batch, length = canvas.tokens.shape
-        lead = self.lead(prompt)
-        tokens = torch.cat([lead, canvas.tokens, self._after.expand(batch, -1)], dim=1)
-        seen = torch.ones_like(tokens)
-        seen[:, lead.shape[1] - prompt.tokens.shape[1] : lead.shape[1]] = prompt.mask.long()
-        logits: Tensor = self.model(input_ids=tokens, attention_mask=seen).logits
-        canvas_logits = logits[:, lead.shape[1] : lead.shape[1] + length, : len(self.vocabulary)].float()
-        return canvas_logits.index_fill(-1, self._never, -torch.inf)
+def from_pretrained(name: str, **options: Any) -> MaskedLM:
+    """A masked language model by name or folder; the options are those of `redraft.denoiser.load`."""
+    opened = open_pretrained(name, "AutoModelForMaskedLM", **options)
+    tokenizer, config = opened.tokenizer, opened.config
+    kind = str(config.get("model_type", ""))
+    denoiser = MaskedLM(
+        opened.network,
+        opened.vocabulary(mask_id=tokenizer.mask_token_id),
+        name=name,
+        before=_first(tokenizer.cls_token_id, tokenizer.bos_token_id),
+        after=_first(tokenizer.sep_token_id, tokenizer.eos_token_id),
+        max_positions=_positions(opened, kind),
+        filler=config.get("pad_token_id") if kind in BEHIND_PAD else None,
+        template=opened.template,
+    )
+    denoiser.kind = kind
+    denoiser.pads = kind in PADDED
+    return denoiser
+
+
+def _first(*ids: int | None) -> list[int]:
+    return [token for token in ids if token is not None][:1]
+
+
+def _positions(opened: Pretrained, kind: str) -> int:
+    positions = opened.number("max_position_embeddings", default=512)
+    pad = opened.config.get("pad_token_id")
+    return positions - int(pad) - 1 if kind in BEHIND_PAD and pad is not None else positions

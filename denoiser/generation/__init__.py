@@ -1,0 +1,1 @@
+"""Guides inside other people's `generate()`: logits processors for `transformers`."""

@@ -317,7 +317,9 @@ class HostReads(TorchDispatchMode):
         name = func.overloadpacket.__name__
         masks = args[1] if name in ("index", "index_put", "index_put_") else ()
         told = name == "repeat_interleave" and (kwargs or {}).get("output_size") is not None
-        if (name in READS and not told) or any(index is not None and index.dtype == torch.bool for index in masks):
+        if (name in READS and not told) or any(
+            index is not None and index.dtype == torch.bool for index in masks
+        ):
             self.count += 1
         return func(*args, **(kwargs or {}))
 

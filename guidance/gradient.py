@@ -24,9 +24,9 @@ class BoundGradient(Bound):
     e_i = sum_v p_i(v) E[v] under the denoiser's tempered distribution (a committed token's own embedding),
     S(e_1..e_L) the score in nats: one forward and one backward pass of the model behind it. To first order S
     grows by sum_i <dS/de_i, E[v_i] - e_i>. `spread` is the standard deviation of that over the tokens of the open
-    positions, row by row, so that every guide pushes equally hard; special tokens get 0, and as in `Tilt` a word that stands
-    on the canvas, or that would stick to the word before, is not rewarded. With `target` in (0, 1)
-    the push is the smallest with which S reaches log(target / (1 - target)) to first order, else it is 1.
+    positions, row by row, so that every guide pushes equally hard. Special tokens get 0 and, as in `Tilt`, a word
+    that stands on the canvas, or that would stick to the word before, is not rewarded. With `target` in (0, 1) the
+    push is the smallest with which S reaches log(target / (1 - target)) to first order, else it is 1.
     """
 
     def __init__(

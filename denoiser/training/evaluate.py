@@ -14,8 +14,8 @@ from transformers import BertForMaskedLM
 
 from redraft.denoiser.training.corpus import REAL, Passage
 from redraft.denoiser.training.masking import TAGS, lay_out, logits_at
-from redraft.denoiser.training.precision import fast_bf16
 from redraft.denoiser.training.rows import CANVAS, Row
+from redraft.denoiser.training.precision import fast_bf16
 from redraft.denoiser.training.tokenizer import TextCodec
 
 RATES = (0.15, 0.5, 0.9)

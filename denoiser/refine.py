@@ -53,10 +53,10 @@ def refine(
     prompt: Prompt,
     settings: Settings,
     random: Randomness,
-) -> Generator[Refinement, Canvas | None, None]:
+) -> Generator[Refinement, Tensor | None, None]:
     """Refine a canvas until nothing is open, one `Refinement` a step; stop early by leaving the loop.
 
-    The one who drains it may send back a canvas to go on with, rows of the step's own rearranged.
+    Who drains the loop may send back int64 [B], the rows to go on with.
 
     The draft of every step is a word of the language that agrees with all that is committed, so whatever
     subset is committed the rest of it still completes the canvas: the final canvas is in the language.
@@ -82,7 +82,7 @@ def refine(
         reopened = _reopened(step, after, steering, settings, uniform[..., 3])
         after = after.reopen(reopened, denoiser.noise.fill)
         done = time.perf_counter()
-        sent = yield Refinement(
+        rows = yield Refinement(
             step=step,
             canvas=after,
             draft=draft,
@@ -94,7 +94,7 @@ def refine(
             beliefs=beliefs,
             pushes=steering.pushes(step),
         )
-        canvas = after if sent is None else sent
+        canvas = after if rows is None else after.take(rows)
         if not bool(canvas.open.any()):
             return
 

@@ -8,7 +8,6 @@ from collections.abc import Generator, Iterator, Sequence
 import torch
 from torch import Tensor
 
-from redraft.denoiser.canvas import Canvas
 from redraft.denoiser.exact import posterior
 from redraft.denoiser.particles import Particles
 from redraft.denoiser.randomness import Randomness
@@ -53,7 +52,8 @@ class Swarm:
         rows, count = self.log_weight.shape
         open_ = refinement.canvas.open.any(-1).reshape(rows, count)
         running = ~self.done
-        last = running & (~open_.any(-1) | (step.index + 1 == step.steps))
+        whole = refinement.canvas.open.shape[1] == self.steering.scene.length
+        last = running & (((~open_.any(-1)) & whole) | (step.index + 1 == step.steps))
         gain = self._reward(refinement, last) + self._twist(refinement)
         self.log_weight = torch.where(running[:, None], self.log_weight + gain, self.log_weight)
         self._finish(last)
@@ -72,7 +72,7 @@ class Swarm:
         self.latest, self.earned, self.pending, self.tally = (
             values.gather(1, parents) for values in (self.latest, self.earned, self.pending, self.tally)
         )
-        self._finish(again & ~open_.gather(1, parents).any(-1))  # only finished particles were left
+        self._finish(again & ~open_.gather(1, parents).any(-1) & whole)  # only finished particles were left
         return (torch.arange(rows, device=parents.device)[:, None] * count + parents).flatten()
 
     def _reward(self, refinement: Refinement, last: Tensor) -> Tensor:
@@ -103,9 +103,18 @@ class Swarm:
         """
         if not self.twist:
             return torch.zeros_like(self.log_weight)
-        beliefs, canvas = refinement.beliefs, refinement.step.canvas
-        tokens = torch.where(refinement.committed, refinement.draft, canvas.tokens)
-        left = posterior(beliefs.language, beliefs.log_p, tokens, canvas.open & ~refinement.committed)
+        beliefs = refinement.beliefs
+        width = beliefs.open.shape[
+            1
+        ]  # the posterior may leave out positions that are done, and look past the draft
+        first = self.steering.scene.length - width
+        room = width - (refinement.draft.shape[1] - first)
+        draft, committed = (
+            torch.nn.functional.pad(part[:, first:], (0, room))
+            for part in (refinement.draft, refinement.committed)
+        )
+        tokens = torch.where(committed, draft, beliefs.tokens)
+        left = posterior(beliefs.language, beliefs.log_p, tokens, beliefs.open & ~committed)
         gain = beliefs.log_z.reshape(self.pending.shape) + self.pending
         self.pending = torch.where(self.done[:, None], 0.0, -left.log_z.reshape(self.pending.shape))
         return gain
@@ -170,15 +179,14 @@ def drawn(weights: Tensor, uniform: Tensor, how: str) -> Tensor:
 
 
 def followed(
-    run: Generator[Refinement, Canvas | None, None], swarm: Swarm | None
+    run: Generator[Refinement, Tensor | None, object], swarm: Swarm | None
 ) -> Iterator[tuple[Refinement, list[int] | None]]:
     """Drain a run; with a swarm, rows are rearranged as it says, and each step tells how (None: not at all)."""
-    sent: Canvas | None = None
+    parents: Tensor | None = None
     while True:
         try:
-            refinement = run.send(sent)
+            refinement = run.send(parents)
         except StopIteration:
             return
         parents = None if swarm is None else swarm.advance(refinement)
-        sent = None if parents is None else refinement.canvas.take(parents)
         yield refinement, None if parents is None else parents.tolist()

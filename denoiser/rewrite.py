@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from redraft.denoiser.base import Denoiser
-from redraft.denoiser.canvas import Canvas
 from redraft.denoiser.errors import InvalidGuideError, UnsatisfiableError
 from redraft.denoiser.guide import Guide, SoftGuide, Span
 from redraft.denoiser.language import feasible
@@ -179,13 +178,13 @@ def _opinions(
     text = torch.tensor(ids, device=denoiser.device).expand(PARTS, -1)
     place = torch.arange(len(ids), device=denoiser.device)
     hidden = (place % PARTS == torch.arange(PARTS, device=denoiser.device)[:, None]) & (place < n)
-    blank = Canvas.blank(PARTS, len(ids), denoiser.noise.fill, denoiser.device)
+    random = Randomness([0] * PARTS, denoiser.device)
+    blank = denoiser.noise.blank(len(ids), random)
     canvas = blank.commit(text, ~hidden, torch.ones_like(blank.confidence))
     prompt = denoiser.prepare("", PARTS, condition)
     logits = denoiser(canvas, prompt)
     scene = Scene(vocabulary, denoiser.device, PARTS, len(ids), settings.steps)
     steering = Steering([guide for guide in guides if isinstance(guide, SoftGuide)], scene)
-    random = Randomness([0] * PARTS, denoiser.device)
     bias = steering.bias(
         Step(0, settings.steps, canvas, logits, prompt, denoiser, random, settings.temperature)
     )
@@ -283,8 +282,10 @@ def _run(
     held = torch.where(
         possible[:, None], held, held[0]
     )  # other widths may not fit the guides: then as it was
-    blank = Canvas.blank(len(held), length, denoiser.noise.fill, denoiser.device)
     seeds = range(seed, seed + len(rows))
+    blank = denoiser.noise.blank(
+        length, Randomness([s for s in seeds for _ in range(count)], denoiser.device)
+    )
     return run_canvas(denoiser, steering, guides, seeds, settings, blank.pin(held, held >= 0), condition)
 
 

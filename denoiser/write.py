@@ -200,7 +200,8 @@ def run_canvas(
 ) -> list[Result]:
     """Refine a canvas that is begun already, one row (or K particles' rows) a seed."""
     _weighable(denoiser, steering, settings)
-    return _run(denoiser, steering, guides, "", seeds, condition, settings, None, canvas)
+    prompts = Prompts.of("", len(seeds), condition, False)
+    return _run(denoiser, steering, guides, prompts, seeds, settings, None, canvas)
 
 
 def _weighable(denoiser: Denoiser, steering: Steering, settings: Settings) -> None:

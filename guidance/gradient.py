@@ -10,7 +10,7 @@ from torch import Tensor
 from redraft.classifiers.gradients import Differentiable
 from redraft.denoiser import Bound, Scene, SoftGuide, Step
 from redraft.guidance.push import Draft, smallest_push
-from redraft.guidance.tilt import PUSH
+from redraft.guidance.tilt import PUSH, glued, word_numbers, written
 
 LIMIT = 8.0
 """Nats: no token's bias is larger at push 1."""
@@ -24,8 +24,9 @@ class BoundGradient(Bound):
     e_i = sum_v p_i(v) E[v] under the denoiser's tempered distribution (a committed token's own embedding),
     S(e_1..e_L) the score in nats: one forward and one backward pass of the model behind it. To first order S
     grows by sum_i <dS/de_i, E[v_i] - e_i>. `spread` is the standard deviation of that over the tokens of the open
-    positions, row by row, so that every guide pushes equally hard; special tokens get 0. With `target` in (0, 1)
-    the push is the smallest with which S reaches log(target / (1 - target)) to first order, else it is 1.
+    positions, row by row, so that every guide pushes equally hard. Special tokens get 0 and, as in `Tilt`, a word
+    that stands on the canvas, or that would stick to the word before, is not rewarded. With `target` in (0, 1) the
+    push is the smallest with which S reaches log(target / (1 - target)) to first order, else it is 1.
     """
 
     def __init__(
@@ -37,6 +38,8 @@ class BoundGradient(Bound):
             self.table = model.table(scene).detach().clone()  # [V, D]
         pieces = scene.vocabulary.token_bytes
         self.text = torch.tensor([raw is not None for raw in pieces], device=scene.device)
+        self.words = word_numbers(scene.vocabulary).to(scene.device)
+        self.glued = glued(scene.vocabulary).to(scene.device)
         self._used: tuple[Step, Tensor] | None = None
 
     def bias(self, step: Step) -> Tensor | None:
@@ -51,6 +54,8 @@ class BoundGradient(Bound):
             .clamp_min(1e-6)
         )
         unit = (scores * (PUSH / spread)[:, None, None]).clamp(-LIMIT, LIMIT)
+        spared = written(step, self.words)[:, None, :] | self.glued
+        unit = torch.where(spared, unit.clamp_max(0.0), unit)
         push = torch.ones_like(value)
         if self.target is not None:
             push = self._push(draft, unit, scores, value)

@@ -78,13 +78,12 @@ class BoundTilt(Bound):
         self.target = target
         self.source = scores, label
         self.vector = _vector(scores, label, scene.vocabulary).to(scene.device)
-        self.words = _words(scene.vocabulary).to(scene.device)
-        self.count = int(self.words.max()) + 1
+        self.words = word_numbers(scene.vocabulary).to(scene.device)
         self.reward = self.vector > 0
         self._used: tuple[Step, Tensor] | None = None
 
     def bias(self, step: Step) -> Tensor | None:
-        again = self._written(step)[:, self.words]  # [B, V]
+        again = written(step, self.words)  # [B, V]
         bias = torch.where(again & self.reward, 0.0, self.vector)[:, None, :]
         if self.target is None:
             return bias
@@ -96,12 +95,6 @@ class BoundTilt(Bound):
         if self._used is not None and self._used[0] is step:
             return self._used[1]
         return torch.ones(len(step.canvas.tokens), device=step.logits.device)
-
-    def _written(self, step: Step) -> Tensor:
-        """bool [B, words]: the words that stand on the canvas."""
-        words = self.words[step.canvas.tokens]  # [B, L]
-        written = torch.zeros(len(words), self.count, dtype=torch.bool, device=words.device)
-        return written.scatter_reduce(1, words, ~step.canvas.open, "amax")
 
     def _push(self, step: Step, bias: Tensor, again: Tensor) -> Tensor:
         """[B]; a word that stands on the canvas already counts no more, as in training."""
@@ -143,12 +136,27 @@ class _Scores:
 
 
 @lru_cache(maxsize=8)
-def _words(vocabulary: Vocabulary) -> Tensor:
+def word_numbers(vocabulary: Vocabulary) -> Tensor:
     """int64 [V]: a number for each word, the same whatever its case and the spaces around it."""
     numbers: dict[bytes, int] = {}
     return torch.tensor(
         [numbers.setdefault((raw or b"").strip().lower(), len(numbers)) for raw in vocabulary.token_bytes]
     )
+
+
+def written(step: Step, words: Tensor) -> Tensor:
+    """bool [B, V]: tokens whose word, by `words` [V], stands on the canvas already."""
+    own = words[step.canvas.tokens]  # [B, L]
+    found = torch.zeros(len(own), len(words), dtype=torch.bool, device=words.device)
+    return found.scatter_reduce(1, own, ~step.canvas.open, "amax")[:, words]
+
+
+@lru_cache(maxsize=8)
+def glued(vocabulary: Vocabulary) -> Tensor:
+    """bool [V]: tokens that would stick to the word before, where a space marks a word's start."""
+    pieces = vocabulary.token_bytes
+    marked = any(raw and raw[:1] == b" " and len(raw) > 1 for raw in pieces)
+    return torch.tensor([marked and bool(raw and raw[:1].isalnum()) for raw in pieces])
 
 
 @lru_cache(maxsize=32)
@@ -158,10 +166,7 @@ def _vector(tokens: TokenScores, label: str, vocabulary: Vocabulary) -> Tensor:
     vector = PUSH / tokens.spread * torch.from_numpy(tokens.vector(vocabulary, label))
     clitic = torch.tensor([bool(raw and raw[:1] == b"'" and raw[1:].isalpha()) for raw in pieces])
     vector = torch.where(clitic, vector.clamp(-CLITIC, CLITIC), vector)
-    if any(raw and raw[:1] == b" " and len(raw) > 1 for raw in pieces):  # word starts are marked by a space
-        glued = torch.tensor([bool(raw and raw[:1].isalnum()) for raw in pieces])
-        vector = torch.where(glued, vector.clamp_max(0.0), vector)
-    return vector
+    return torch.where(glued(vocabulary), vector.clamp_max(0.0), vector)
 
 
 def known(value: str, what: str, names: Sequence[str]) -> None:

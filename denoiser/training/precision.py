@@ -7,5 +7,5 @@ import torch
 
 def fast_bf16() -> bool:
     """Whether this CPU multiplies bfloat16 natively; emulated, it was 60 times slower than float32."""
-    supported = torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
-    return bool(supported)
+    there: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    return there and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())

@@ -110,4 +110,4 @@ def test_values_and_recipes() -> None:
             ReMDM(**wrong)  # type: ignore[arg-type]
     settings = Settings(revision=ReMDM("rescale", 0.1, "confidence", budget=0.5))
     assert Settings.from_dict(settings.to_dict()) == settings
-    assert set(REVISIONS) == {"remdm", "uncertain"}
+    assert set(REVISIONS) == {"reconsider", "remdm", "uncertain"}

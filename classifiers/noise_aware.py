@@ -80,7 +80,7 @@ class NoiseAware(Head):
 
     def _run(self, denoiser: Any, network: Encoder, embeddings: Tensor) -> Tensor:
         """Hidden states [B, L, D] of a canvas of input embeddings, behind the denoiser's own lead."""
-        lead = network.tokens(denoiser.lead(denoiser.prepare("", len(embeddings))))
+        lead = network.tokens(denoiser.prepare("", len(embeddings)).tokens)
         whole = torch.cat([lead.to(embeddings.dtype), embeddings], dim=1)
         place = torch.arange(whole.shape[1], device=whole.device)
         hidden: Tensor = network.body(network.norm(whole + network.positions(place)))

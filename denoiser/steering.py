@@ -6,7 +6,7 @@ import inspect
 import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from torch import Tensor
@@ -15,7 +15,10 @@ from redraft.denoiser.automaton import Automaton
 from redraft.denoiser.errors import GuideError, InvalidGuideError, RedraftError, StateBudgetError
 from redraft.denoiser.guide import Bound, Guide, HardGuide, Verdict
 from redraft.denoiser.joint import joint_language, writable
-from redraft.denoiser.step import Scene, Step
+from redraft.denoiser.step import Prompt, Scene, Step
+
+if TYPE_CHECKING:
+    from redraft.denoiser.base import Denoiser
 
 __all__ = ["Steering", "joint_language", "writable"]
 
@@ -43,6 +46,11 @@ class Steering:
     def automaton(self) -> Automaton:
         """The joint language as one automaton; its table is made when it is asked for."""
         return self.language.automaton()
+
+    def admit(self, denoiser: Denoiser, prompt: Prompt) -> None:
+        """Let every guide refuse the run's denoiser or prompt, before any forward pass."""
+        for bound in self.bound:
+            self._timed(bound.guide, lambda b=bound: b.admit(denoiser, prompt))  # type: ignore[misc]
 
     def bias(self, step: Step) -> Tensor | None:
         """The guides' summed bias, broadcastable to [B, L, V], or None."""
@@ -186,7 +194,7 @@ class Steering:
 def _check_hooks(bound: Bound) -> None:
     if not isinstance(bound, Bound):
         raise InvalidGuideError(f"bind returned {bound!r}: return a redraft.denoiser.Bound")
-    for name in ("language", "bias", "weigh", "push", "anchors", "revise", "check"):
+    for name in ("language", "admit", "bias", "weigh", "push", "anchors", "revise", "check"):
         ours, theirs = inspect.signature(getattr(Bound, name)), inspect.signature(getattr(type(bound), name))
         if len(ours.parameters) != len(theirs.parameters):
             raise InvalidGuideError(

@@ -95,11 +95,11 @@ def test_pins_stay_in_both_branches() -> None:
 def test_contrast_and_product(temperature: float) -> None:
     run, one, other = (Toy(noise(4, seed)) for seed in (4, 5, 6))
     p, e, a = (log_p(toy.logits) for toy in (run, one, other))
-    contrast = guided(run, Contrast(one, other, 0.8), temperature, {})  # type: ignore[arg-type]
+    contrast = guided(run, Contrast(one, other, 0.8), temperature, {})
     torch.testing.assert_close(
         contrast, ((p + 0.8 * (e - a)) / temperature).softmax(-1), atol=1e-5, rtol=1e-4
     )
-    product = guided(run, Experts(((one, 0.6), (other, 0.3)), own=0.5), temperature, {})  # type: ignore[arg-type]
+    product = guided(run, Experts(((one, 0.6), (other, 0.3)), own=0.5), temperature, {})
     wanted = ((0.5 * p + 0.6 * e + 0.3 * a) / temperature).softmax(-1)
     torch.testing.assert_close(product, wanted, atol=1e-5, rtol=1e-4)
 
@@ -108,9 +108,9 @@ def test_an_expert_of_itself_and_neutral_scales_change_nothing() -> None:
     run = Toy(noise(4, 7))
     p = log_p(run.logits).exp()
     for guide in (
-        Contrast(run, run, 5.0),  # type: ignore[arg-type]
-        Experts(((run, 0.5),), own=0.5),  # type: ignore[arg-type]
-        0.0 * Contrast(run, Toy(noise(4, 8))),  # type: ignore[arg-type]
+        Contrast(run, run, 5.0),
+        Experts(((run, 0.5),), own=0.5),
+        0.0 * Contrast(run, Toy(noise(4, 8))),
     ):
         torch.testing.assert_close(guided(run, guide, 1.0, {}), p, atol=1e-5, rtol=1e-4)
 
@@ -119,7 +119,7 @@ def test_what_cannot_work_is_refused() -> None:
     run = Toy(noise(4, 7))
     scene = Scene(VOCABULARY, run.device, 1, 4, 4)
     stranger = Chaos(small_vocabulary())
-    for guide in (Contrast(stranger, run), Experts(((stranger, 1.0),))):  # type: ignore[arg-type]
+    for guide in (Contrast(stranger, run), Experts(((stranger, 1.0),))):
         with pytest.raises(InvalidGuideError, match="vocabulary"):
             guide.bind(scene)
     with pytest.raises(InvalidGuideError, match="has none"):

@@ -15,7 +15,7 @@ from redraft.denoiser.testing.examination import Check, demand
 from redraft.denoiser.testing.facts import GuideFacts
 from redraft.denoiser.testing.moments import HOOKS, answers, differing, hooks, tensors
 
-_SHARED = ("language", *HOOKS, "check")
+_SHARED = ("language", "admit", *HOOKS, "push", "check")
 
 
 def _binds(facts: GuideFacts) -> None:

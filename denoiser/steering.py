@@ -216,15 +216,20 @@ def _check_weight(guide: Guide, weight: Tensor, rows: int) -> None:
 def _check_bias(guide: Guide, bias: Tensor, logits: Tensor) -> None:
     if not isinstance(bias, Tensor) or bias.requires_grad:
         raise GuideError(f"{guide}: bias returned {_described(bias)}: return a detached tensor, or None")
-    try:
-        shape = torch.broadcast_shapes(bias.shape, logits.shape)  # type: ignore[no-untyped-call]
-    except RuntimeError:
-        shape = bias.shape
-    if shape != logits.shape or not bias.is_floating_point():
+    if not broadcasts(bias.shape, logits.shape) or not bias.is_floating_point():
         raise InvalidGuideError(
             f"{guide}: bias is {bias.dtype} {tuple(bias.shape)}, "
             f"which does not broadcast to float [B, L, V] = {tuple(logits.shape)}"
         )
+
+
+def broadcasts(shape: Sequence[int], whole: Sequence[int]) -> bool:
+    """Whether a tensor of this shape can be added to one of shape `whole` and leave it so.
+
+    In plain numbers, for `torch.broadcast_shapes` imports sympy the first time: seconds.
+    """
+    pairs = zip(reversed(shape), reversed(whole), strict=False)
+    return len(shape) <= len(whole) and all(own in (1, size) for own, size in pairs)
 
 
 def _require_finite(guide: Guide, finite: bool) -> None:

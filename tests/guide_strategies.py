@@ -221,7 +221,7 @@ PAIR = str(files("redraft.classifiers") / "data" / "sentiment")  # a folder with
 EXAMPLES: dict[str, list[Guide]] = {
     "acrostic": [Acrostic("ST"), Acrostic("sd", by="words", exact_case=True)],
     "all": [Keywords("storm") & Words(1, 6)],
-    "alliteration": [Alliteration("s"), Alliteration("d", at_least=1.0)],
+    "alliteration": [Alliteration("s")],
     "any": [Words(2, 3) | ~Keywords("sea", "dog")],
     "bias": [Bias({"sea": 2.0, "old sea": -1.5})],
     "characters": [Characters(3, 9)],

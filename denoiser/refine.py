@@ -72,6 +72,7 @@ def refine(
             "masks there: use Uncertain()"
         )
     _check_pins(canvas, steering)
+    steering.admit(denoiser, prompt)
     denoiser = denoiser.begin()
     for window in schedule.windows(apart=denoiser.block is not None):
         language = follow(steering.language, canvas.tokens[:, : window.first])

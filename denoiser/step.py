@@ -23,8 +23,9 @@ class Prompt:
 
     tokens [B, P] int64, all that the denoiser reads before the canvas (its begin token and tags included), and
     mask [B, P] bool (False: padding, on the left; `padded` where there is any); `lengths` the rows' own
-    lengths, known on the host; `text` as the caller gave it (the first row's, where rows differ); `condition`
-    names the denoiser's own tags, such as {"genre": "tale"}.
+    lengths, known on the host; `text` as the caller gave it (the first row's, where rows differ; `texts` has
+    each row's), put into the chat template where `chat`; `condition` names the denoiser's own tags, such as
+    {"genre": "tale"}.
     """
 
     tokens: Tensor
@@ -33,6 +34,8 @@ class Prompt:
     padded: bool = False
     condition: Mapping[str, str] = field(default_factory=dict)
     lengths: tuple[int, ...] = ()
+    texts: tuple[str, ...] = ()
+    chat: bool = False
 
     @property
     def positions(self) -> Tensor:

@@ -9,7 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from redraft.denoiser import Bound, InvalidGuideError, Prompt, Scene, SoftGuide, Step, Verdict
+from redraft.denoiser import Bound, Denoiser, InvalidGuideError, Prompt, Scene, SoftGuide, Step, Verdict
 from redraft.denoiser.guide import finite
 
 LIMIT = 15.0
@@ -27,6 +27,12 @@ def log_ratio(over: Tensor, under: Tensor) -> Tensor:
 def tempered(bias: Tensor, step: Step) -> Tensor:
     """A bias on log p as one on log p / T, which is where the run adds it."""
     return bias if step.temperature in (0, 1) else bias / step.temperature
+
+
+def again(denoiser: Denoiser, prompt: Prompt, condition: Mapping[str, str]) -> Prompt:
+    """Each row's prompt, encoded anew for a denoiser with other tags."""
+    more = {"chat": True} if prompt.chat else {}
+    return denoiser.prepare(prompt.texts or prompt.text, len(prompt.tokens), condition, **more)
 
 
 @dataclass(frozen=True, init=False)
@@ -70,18 +76,19 @@ class _BoundClassifierFree(Bound):
         strength = self.scale if self.condition else self.scale - 1.0
         if strength == 0.0:
             return None
-        other = step.denoiser(step.canvas, self._prompt(step))
+        other = step.denoiser(step.canvas, self._prompt(step.denoiser, step.prompt))
         over, under = (other, step.logits) if self.condition else (step.logits, other)
         return tempered(strength * log_ratio(over, under), step)
 
-    def _prompt(self, step: Step) -> Prompt:
-        batch = len(step.canvas.tokens)
+    def admit(self, denoiser: Denoiser, prompt: Prompt) -> None:
+        self._prompt(denoiser, prompt)
+
+    def _prompt(self, denoiser: Denoiser, prompt: Prompt) -> Prompt:
         if self.condition:
-            tags = {**step.prompt.condition, **self.condition}
-            return step.denoiser.prepare(step.prompt.text, batch, tags)
-        if not step.prompt.condition and not step.prompt.text:
+            return again(denoiser, prompt, {**prompt.condition, **self.condition})
+        if not prompt.condition and not any(prompt.texts or (prompt.text,)):
             raise InvalidGuideError(
                 f"{self.guide} drops the condition, and the run has none: give the run a condition or a prompt, "
                 'or name one here, such as ClassifierFree({"tone": "positive"})'
             )
-        return step.denoiser.prepare("", batch)
+        return denoiser.prepare("", len(prompt.tokens))

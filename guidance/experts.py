@@ -12,7 +12,7 @@ from torch import Tensor
 
 from redraft.denoiser import Bound, Denoiser, InvalidGuideError, Scene, SoftGuide, Step, Verdict, load
 from redraft.denoiser.guide import finite
-from redraft.guidance.condition_free import LIMIT, log_ratio, tempered
+from redraft.guidance.condition_free import LIMIT, again, log_ratio, tempered
 
 
 @lru_cache(maxsize=4)
@@ -31,9 +31,9 @@ def expert(model: str | Denoiser, scene: Scene, whose: str) -> Denoiser:
 
 
 def opinion(model: Denoiser, step: Step) -> Tensor:
-    """A denoiser's logits [B, L, V] for the step's canvas, with the run's prompt and those tags that it knows."""
+    """A denoiser's logits [B, L, V] for the step's canvas, with the run's prompts and those tags that it knows."""
     known = {k: v for k, v in step.prompt.condition.items() if v in model.conditions.get(k, ())}
-    return model(step.canvas, model.prepare(step.prompt.text, len(step.canvas.tokens), known))
+    return model(step.canvas, again(model, step.prompt, known))
 
 
 @dataclass(frozen=True, init=False)
@@ -45,10 +45,16 @@ class Experts(SoftGuide):
     """
 
     name: ClassVar[str] = "experts"
-    models: tuple[tuple[str, float], ...]
+    models: tuple[tuple[str | Denoiser, float], ...]
     own: float
 
-    def __init__(self, models: Mapping[str, float] | tuple[tuple[str, float], ...], own: float = 1.0) -> None:
+    def __init__(
+        self,
+        models: Mapping[str, float]
+        | Mapping[str | Denoiser, float]
+        | tuple[tuple[str | Denoiser, float], ...],
+        own: float = 1.0,
+    ) -> None:
         pairs = tuple(models.items() if isinstance(models, Mapping) else models)
         if not pairs:
             raise InvalidGuideError('Experts has no model: give {"folder": weight}')
@@ -96,8 +102,8 @@ class Contrast(SoftGuide):
     """
 
     name: ClassVar[str] = "contrast"
-    expert: str
-    anti_expert: str
+    expert: str | Denoiser
+    anti_expert: str | Denoiser
     scale: float = 1.0
 
     def __post_init__(self) -> None:

@@ -20,13 +20,14 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from redraft.denoiser.errors import InvalidGuideError
 
-_NAMES = {
+_NAMES: dict[Any, str] = {
     str: "a string",
     int: "a whole number",
     float: "a number",
     bool: "True or False",
     bytes: "bytes",
     type(None): "None",
+    Any: "anything",
 }
 
 

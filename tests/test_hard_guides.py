@@ -285,7 +285,7 @@ def test_contradictions_are_named_before_anything_runs(
         (lambda: Pattern("a(?=b)", contains=True), "lookahead at position 1"),
         (lambda: OneOf([]), "no choice"),
         (lambda: OneOf("storm"), "give a list of texts"),
-        (lambda: OneOf(["a", 3]), "a choice is 3"),
+        (lambda: OneOf(["a", 3]), "is 3: use a string"),
         (lambda: OneOf(["\ud800"]), "use text"),
     ],
 )

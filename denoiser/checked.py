@@ -16,7 +16,7 @@ import typing
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from redraft.denoiser.errors import InvalidGuideError
 
@@ -29,6 +29,13 @@ _NAMES: dict[Any, str] = {
     type(None): "None",
     Any: "anything",
 }
+
+
+@dataclass(frozen=True)
+class Or:
+    """In `Annotated[X, Or(T)]`: from Python a T will do as well, which no recipe can hold."""
+
+    kind: type
 
 
 class Checked:
@@ -71,6 +78,9 @@ def check(what: str, value: object, hint: Any) -> None:
 def described(hint: Any) -> str:
     """An annotation in words: `str | None` is "a string or None"."""
     origin, args = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        others = [f" or a {extra.kind.__name__}" for extra in args[1:] if isinstance(extra, Or)]
+        return described(args[0]) + "".join(others)
     if hint in _NAMES:
         return _NAMES[hint]
     if origin is Literal:
@@ -108,6 +118,8 @@ class _Mismatch:
 def _mismatch(value: object, hint: Any) -> _Mismatch | None:
     """The first thing wrong with a value, None where nothing is."""
     origin, args = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return None if _allowed(value, args[1:]) else _mismatch(value, args[0])
     if origin in (Union, types.UnionType):
         return _in_union(value, hint, args)
     if isinstance(origin, type) and issubclass(origin, Mapping):
@@ -115,6 +127,10 @@ def _mismatch(value: object, hint: Any) -> _Mismatch | None:
     if isinstance(origin, type) and issubclass(origin, Iterable):
         return _in_sequence(value, hint, origin, args)
     return None if _fits(value, hint, origin, args) else _Mismatch(value, hint)
+
+
+def _allowed(value: object, extras: tuple[Any, ...]) -> bool:
+    return any(isinstance(extra, Or) and isinstance(value, extra.kind) for extra in extras)
 
 
 def _fits(value: object, hint: Any, origin: Any, args: tuple[Any, ...]) -> bool:
@@ -192,7 +208,7 @@ def _shown(value: object) -> str:
 @lru_cache(maxsize=512)
 def _hints(owner: Any) -> dict[str, Any]:
     try:
-        return typing.get_type_hints(owner)
+        return typing.get_type_hints(owner, include_extras=True)
     except Exception:  # annotations that cannot be read here (a class local to a function) check nothing
         return {}
 
@@ -232,4 +248,4 @@ def _checking_fields(post_init: Callable[[Any], None]) -> Callable[[Any], None]:
     return checked
 
 
-__all__ = ["Checked", "check", "check_fields", "described"]
+__all__ = ["Checked", "Or", "check", "check_fields", "described"]

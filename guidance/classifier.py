@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
+from redraft.classifiers import Classifier as Fitted
 from redraft.classifiers import InvalidClassifierError, TokenScores, load_classifier
 from redraft.classifiers.gradients import Differentiable
 from redraft.denoiser import Bound, InvalidGuideError, Scene, SoftGuide, Verdict
+from redraft.denoiser.checked import Or
 from redraft.guidance.gradient import BoundGradient
 from redraft.guidance.push import probability
 from redraft.guidance.tilt import BoundTilt
@@ -30,7 +32,7 @@ class Classifier(SoftGuide):
     """
 
     name: ClassVar[str] = "classifier"
-    source: str
+    source: Annotated[str, Or(Fitted)]
     label: str
     target: float | None = None
     judge: str | None = None

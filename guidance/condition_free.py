@@ -65,12 +65,15 @@ class _BoundClassifierFree(Bound):
     def __init__(self, guide: ClassifierFree, scene: Scene) -> None:
         super().__init__(guide, scene)
         self.condition, self.scale = dict(guide.condition), guide.scale
+        self._other: tuple[Prompt, Prompt] | None = None  # the run's prompt, and that of the other branch
 
     def bias(self, step: Step) -> Tensor | None:
         strength = self.scale if self.condition else self.scale - 1.0
         if strength == 0.0:
             return None
-        other = step.denoiser(step.canvas, self._prompt(step))
+        if self._other is None or self._other[0] is not step.prompt:
+            self._other = step.prompt, self._prompt(step)
+        other = step.denoiser(step.canvas, self._other[1])
         over, under = (other, step.logits) if self.condition else (step.logits, other)
         return tempered(strength * log_ratio(over, under), step)
 
@@ -78,8 +81,8 @@ class _BoundClassifierFree(Bound):
         batch = len(step.canvas.tokens)
         if self.condition:
             tags = {**step.prompt.condition, **self.condition}
-            return step.denoiser.prepare(step.prompt.text, batch, tags)
-        if not step.prompt.condition and not step.prompt.text:
+            return step.prompt.again(step.denoiser, batch, tags)
+        if not step.prompt.condition and not any((step.prompt.text, *step.prompt.texts)):
             raise InvalidGuideError(
                 f"{self.guide} drops the condition, and the run has none: give the run a condition or a prompt, "
                 'or name one here, such as ClassifierFree({"tone": "positive"})'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -36,6 +36,12 @@ class Prompt:
     lengths: tuple[int, ...] = ()
     texts: tuple[str, ...] = ()
     chat: bool = False
+
+    def again(self, denoiser: Denoiser, batch: int, condition: Mapping[str, str]) -> Prompt:
+        """The same rows' texts behind other tags, or for another denoiser; raises as its `prepare` does."""
+        more: dict[str, Any] = {"chat": True} if self.chat else {}
+        given = list(self.texts) if len(set(self.texts)) > 1 else self.text
+        return denoiser.prepare(given, batch, condition, **more)
 
     @property
     def positions(self) -> Tensor:

@@ -29,12 +29,6 @@ def tempered(bias: Tensor, step: Step) -> Tensor:
     return bias if step.temperature in (0, 1) else bias / step.temperature
 
 
-def again(denoiser: Denoiser, prompt: Prompt, condition: Mapping[str, str]) -> Prompt:
-    """Each row's prompt, encoded anew for a denoiser with other tags."""
-    more = {"chat": True} if prompt.chat else {}
-    return denoiser.prepare(prompt.texts or prompt.text, len(prompt.tokens), condition, **more)
-
-
 @dataclass(frozen=True, init=False)
 class ClassifierFree(SoftGuide):
     """log p = u + scale (c - u): u without the condition, c with it, both log-probabilities, T after both.
@@ -71,12 +65,15 @@ class _BoundClassifierFree(Bound):
     def __init__(self, guide: ClassifierFree, scene: Scene) -> None:
         super().__init__(guide, scene)
         self.condition, self.scale = dict(guide.condition), guide.scale
+        self._other: tuple[Prompt, Prompt] | None = None  # the run's prompt, and that of the other branch
 
     def bias(self, step: Step) -> Tensor | None:
         strength = self.scale if self.condition else self.scale - 1.0
         if strength == 0.0:
             return None
-        other = step.denoiser(step.canvas, self._prompt(step.denoiser, step.prompt))
+        if self._other is None or self._other[0] is not step.prompt:
+            self._other = step.prompt, self._prompt(step.denoiser, step.prompt)
+        other = step.denoiser(step.canvas, self._other[1])
         over, under = (other, step.logits) if self.condition else (step.logits, other)
         return tempered(strength * log_ratio(over, under), step)
 
@@ -85,8 +82,8 @@ class _BoundClassifierFree(Bound):
 
     def _prompt(self, denoiser: Denoiser, prompt: Prompt) -> Prompt:
         if self.condition:
-            return again(denoiser, prompt, {**prompt.condition, **self.condition})
-        if not prompt.condition and not any(prompt.texts or (prompt.text,)):
+            return prompt.again(denoiser, len(prompt.tokens), {**prompt.condition, **self.condition})
+        if not prompt.condition and not any((prompt.text, *prompt.texts)):
             raise InvalidGuideError(
                 f"{self.guide} drops the condition, and the run has none: give the run a condition or a prompt, "
                 'or name one here, such as ClassifierFree({"tone": "positive"})'

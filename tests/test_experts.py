@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from test_soft_guides import MASK, SIZE, VOCABULARY, WORDS, Toy, noise
 from torch import Tensor
-from toys import Chaos, small_vocabulary
+from toys import Chaos, small_vocabulary, uniform
 
 from redraft.denoiser import (
     Canvas,
@@ -116,6 +118,52 @@ def test_an_expert_of_itself_and_neutral_scales_change_nothing() -> None:
         0.0 * Contrast(run, Toy(noise(4, 8))),
     ):
         torch.testing.assert_close(guided(run, guide, 1.0, {}), p, atol=1e-5, rtol=1e-4)
+
+
+class Echo(Chaos):
+    """Chaos whose first logits follow the last token of the row's own prompt, and its noise what stands behind."""
+
+    def __call__(self, canvas: Canvas, prompt: Prompt) -> Tensor:
+        last = (
+            prompt.tokens[:, -1:]
+            if prompt.tokens.shape[1]
+            else canvas.tokens.new_zeros(len(canvas.tokens), 1)
+        )
+        return super().__call__(canvas, prompt) + 3.0 * torch.tanh(self._in[last] @ self._out)
+
+
+@pytest.mark.parametrize("block", [None, 4])
+@pytest.mark.parametrize("which", ["experts", "contrast", "condition"])
+def test_every_row_is_judged_behind_its_own_prompt(which: str, block: int | None) -> None:
+    run, other = (Echo(small_vocabulary(), seed=seed, block=block) for seed in (1, 2))
+    guide: SoftGuide = ClassifierFree(scale=2.0)
+    if which != "condition":
+        guide = Experts(((other, 0.7),)) if which == "experts" else Contrast(other, run)  # type: ignore[arg-type]
+    texts = ["the dog", "a cat ran home", "storm"]
+    options: dict[str, Any] = {"length": 12, "steps": 4}
+    together = run.write(guide, prompt=texts, seed=3, **options)
+    for k, text in enumerate(texts):
+        (alone,) = run.write(guide, prompt=text, seed=3 + k, **options)
+        assert alone.tokens == together[k].tokens
+
+
+def test_an_expert_sees_its_own_noise_and_what_the_writer_sees() -> None:
+    vocabulary = small_vocabulary()
+    seen: list[Canvas] = []
+
+    class Watched(Chaos):
+        def __call__(self, canvas: Canvas, prompt: Prompt) -> Tensor:
+            seen.append(canvas)
+            return super().__call__(canvas, prompt)
+
+    run = Chaos(vocabulary, noise=uniform(vocabulary))
+    run.write(Experts(((Watched(vocabulary), 0.5),)), seed=1, length=8, steps=3)  # type: ignore[arg-type]
+    assert seen
+    assert all((canvas.tokens[canvas.open] == vocabulary.mask_id).all() for canvas in seen)
+    with pytest.raises(
+        InvalidGuideError, match="writes blocks of 4 tokens and the denoiser that writes whole"
+    ):
+        run.write(Experts(((Chaos(vocabulary, block=4), 0.5),)), seed=1, length=8)  # type: ignore[arg-type]
 
 
 def test_what_cannot_work_is_refused() -> None:

@@ -197,7 +197,7 @@ def test_a_condition_that_cannot_be_is_refused_before_any_pass() -> None:
     denoiser.write(0.0 * ClassifierFree(), seed=1)  # scale 0 is no guide, and needs nothing
 
 
-class Echo(ToyDenoiser):
+class Remembering(ToyDenoiser):
     """Keeps the prompts that it is asked with."""
 
     def __call__(self, canvas: Canvas, prompt: Prompt) -> Tensor:
@@ -206,8 +206,8 @@ class Echo(ToyDenoiser):
 
 
 def test_every_row_keeps_its_own_prompt_in_the_other_branch() -> None:
-    denoiser = Echo(conditions={"tone": ("up", "down")})
-    expert = Echo(seed=1)
+    denoiser = Remembering(conditions={"tone": ("up", "down")})
+    expert = Remembering(seed=1)
     guides = [ClassifierFree({"tone": "up"}), Experts({expert: 0.5})]
     denoiser.write(guides, prompt=["the sea", "a storm"], seed=1, steps=2, length=6)
     own, other = denoiser.prompts[:2]

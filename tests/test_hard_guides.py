@@ -287,6 +287,8 @@ def test_contradictions_are_named_before_anything_runs(
         (lambda: OneOf("storm"), "give a list of texts"),
         (lambda: OneOf(["a", 3]), "a choice is 3"),
         (lambda: OneOf(["\ud800"]), "use text"),
+        (lambda: Forbid("\ud800"), "half a surrogate pair"),
+        (lambda: Keywords("a\udfffb"), "half a surrogate pair"),
     ],
 )
 def test_bad_values_are_refused(make: object, message: str) -> None:

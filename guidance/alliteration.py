@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from redraft.denoiser import Automaton, HardGuide, InvalidGuideError, Scene, Span, Verdict
+from redraft.denoiser.cache import cached
 from redraft.denoiser.lift import lift
 from redraft.guidance.counts import CEILING
 from redraft.guidance.occurrence import cases
@@ -87,7 +88,11 @@ class Alliteration(HardGuide):
             return min(balance, high), met or label == "letter", False
 
         named = {"space": BREAKS | BLANKS, "letter": set(cases(self.letter)), "mark": MARKS}
-        language = over_characters((0, False, True), step, lambda state: state[1] and state[0] >= goal, named)
+        language = cached(
+            "alliteration",
+            (self.letter, self.at_least, low, high, sure),
+            lambda: over_characters((0, False, True), step, lambda s: s[1] and s[0] >= goal, named),
+        )
         return lift(language, scene.vocabulary.token_bytes, scene.vocabulary.prefix)
 
     def check(self, text: str) -> Verdict:

@@ -22,6 +22,8 @@ def phrase(value: object, what: str) -> str:
     """`value` as a phrase: a string with something to see in it, without spaces around it."""
     if not isinstance(value, str) or not value.strip():
         raise InvalidGuideError(f"{what} is {value!r}: give a word or phrase that is not empty")
+    if any("\ud800" <= char <= "\udfff" for char in value):
+        raise InvalidGuideError(f"{what} is {value!r}: half a surrogate pair is in no text; drop it")
     return value.strip()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
@@ -13,7 +13,10 @@ from torch import Tensor
 from redraft.denoiser.automaton import Automaton
 from redraft.denoiser.errors import InvalidGuideError
 from redraft.denoiser.guide import Bound, HardGuide, SoftGuide, Status, Verdict, finite
-from redraft.denoiser.step import Scene, Step
+from redraft.denoiser.step import Prompt, Scene, Step
+
+if TYPE_CHECKING:
+    from redraft.denoiser.base import Denoiser
 
 
 @dataclass(frozen=True, init=False)
@@ -45,6 +48,10 @@ class _BoundCompound(Bound):
     def __init__(self, guide: HardGuide, scene: Scene, language: Automaton, parts: list[Bound]) -> None:
         super().__init__(guide, scene, language)
         self.parts = parts
+
+    def admit(self, denoiser: Denoiser, prompt: Prompt) -> None:
+        for part in self.parts:
+            part.admit(denoiser, prompt)
 
     def anchors(self, step: Step, draft: Tensor, confidence: Tensor) -> Tensor | None:
         marks = [m for part in self.parts if (m := part.anchors(step, draft, confidence)) is not None]
@@ -124,6 +131,9 @@ class _BoundNot(Bound):
         super().__init__(guide, scene, language)
         self.inner = guide.guide.bind(scene)
 
+    def admit(self, denoiser: Denoiser, prompt: Prompt) -> None:
+        self.inner.admit(denoiser, prompt)
+
     def check(self, text: str, tokens: Sequence[int] | None = None) -> Verdict:
         assert isinstance(self.guide, Not)
         return _negate(self.guide, self.inner.check(text, tokens))
@@ -145,6 +155,7 @@ class Scaled(SoftGuide):
                 self, "scale", finite(self.scale * self.guide.scale, f"the scale of {self.guide}")
             )
             object.__setattr__(self, "guide", self.guide.guide)
+        _like(self, self.guide)
 
     def room(self) -> int | None:
         return self.guide.room() if self.scale else None
@@ -174,6 +185,7 @@ class During(SoftGuide):
             raise InvalidGuideError(
                 f"during({self.start}, {self.stop}, ...) is no part of a run: use 0 <= start < stop <= 1"
             )
+        _like(self, self.guide)
 
     def room(self) -> int | None:
         return self.guide.room()
@@ -200,6 +212,9 @@ class _Wrapped(Bound):
 
     def active(self, step: Step) -> bool:
         return True
+
+    def admit(self, denoiser: Denoiser, prompt: Prompt) -> None:
+        self.inner.admit(denoiser, prompt)
 
     def anchors(self, step: Step, draft: Tensor, confidence: Tensor) -> Tensor | None:
         return self.inner.anchors(step, draft, confidence) if self.active(step) else None
@@ -228,6 +243,11 @@ class _BoundScaled(_Wrapped):
     def active(self, step: Step) -> bool:
         assert isinstance(self.guide, Scaled)
         return self.guide.scale != 0.0
+
+    def admit(self, denoiser: Denoiser, prompt: Prompt) -> None:
+        assert isinstance(self.guide, Scaled)
+        if self.guide.scale != 0.0:
+            super().admit(denoiser, prompt)
 
     def bias(self, step: Step) -> Tensor | None:
         assert isinstance(self.guide, Scaled)
@@ -277,6 +297,12 @@ def _negate(guide: Not, verdict: Verdict) -> Verdict:
 
 def _renamed(guide: object, verdict: Verdict) -> Verdict:
     return replace(verdict, guide=str(guide))  # the inner guide's strength stays
+
+
+def _like(guide: SoftGuide, inner: SoftGuide) -> None:
+    """Let a wrapper be as strong as what it wraps, and as fit for a recipe."""
+    object.__setattr__(guide, "strength", inner.strength)
+    object.__setattr__(guide, "portable", inner.portable)
 
 
 def _wrapped(guide: HardGuide) -> str:

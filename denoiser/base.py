@@ -122,6 +122,8 @@ class Denoiser(ABC):
             padded=any(len(row) < width for row in rows),
             condition=condition,
             lengths=tuple(len(row) for row in rows),
+            texts=tuple(texts),
+            chat=chat,
         )
 
     def write(self, guides: Guide | Sequence[Guide] = (), **options: Any) -> list[Result]:

@@ -16,9 +16,11 @@ from redraft.denoiser.language import Language
 
 @dataclass(frozen=True)
 class Frame:
-    """What a step may do: commit at `where` [B, L] bool; `left` [B] of the block's `steps` [B] remain, this one too."""
+    """What a step may do: commit at `where`, reopen at `block` [B, L] bool, the row's current block without what its
+    end has closed behind it; `left` [B] of the block's `steps` [B] remain, this one too."""
 
     where: Tensor
+    block: Tensor
     left: Tensor
     steps: Tensor
 
@@ -101,17 +103,18 @@ class Schedule:
         device = canvas.open.device
         if self.block is None:
             whole = torch.full((rows,), self.steps, device=device)
-            return Frame(torch.ones_like(canvas.open), whole - index, whole)
+            everywhere = torch.ones_like(canvas.open)
+            return Frame(everywhere, everywhere, whole - index, whole)
         number = torch.arange(length, device=device) // self.block
         last = int(self.blocks) - 1
         current = torch.where(canvas.open, number, last).amin(-1)
         starts = torch.tensor(self.starts(), device=device)
         begin, end = starts[current], starts[current + 1]
-        where = number == current[:, None]
+        where = block = number == current[:, None]
         if eos_id is not None:
             where = where | (((canvas.tokens == eos_id) & ~canvas.open).cumsum(-1) > 0)
         left = (end - index).clamp_min(1)
-        return Frame(where, left, torch.maximum(end - begin, left))
+        return Frame(where, block, left, torch.maximum(end - begin, left))
 
 
 def follow(language: Language, prefix: Tensor) -> Language:

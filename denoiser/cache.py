@@ -26,7 +26,7 @@ from safetensors.numpy import load, save
 from redraft.denoiser.automaton import Automaton
 
 #: Raised by one whenever a builder or the layout of a file changes: older files are then ignored.
-FORMAT = 1
+FORMAT = 2
 #: Bytes of automata kept in memory, and files and bytes kept on disk.
 MEMORY = 256 * 2**20
 FILES, LARGEST = 2_000, 2**29
@@ -43,12 +43,18 @@ _lock = threading.RLock()
 def set_cache_dir(folder: str | os.PathLike[str] | None) -> None:
     """Keep compiled automata in `folder` (made where missing); None: whatever `REDRAFT_CACHE_DIR` says."""
     global _folder
-    _folder = None if folder is None else Path(folder).expanduser()
+    _folder = None if folder is None else _home(folder)
 
 
 def cache_dir() -> Path | None:
     """The folder in use, or None: memory only."""
-    return _folder or (Path(named).expanduser() if (named := os.environ.get(_ENV)) else None)
+    return _folder or (_home(named) if (named := os.environ.get(_ENV)) else None)
+
+
+def _home(folder: str | os.PathLike[str]) -> Path:
+    return Path(
+        os.path.expanduser(folder)
+    )  # a user that is not known stays as it is; Path.expanduser would raise
 
 
 def clear_cache() -> None:
@@ -116,7 +122,7 @@ def _sum(arrays: dict[str, NDArray[np.generic]]) -> NDArray[np.uint8]:
 
 def _write(folder: Path, name: str, a: Automaton) -> None:
     """Best effort: a full or read-only disk costs the next process a compilation, not this one its result."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, ValueError):
         folder.mkdir(parents=True, exist_ok=True)
         _make_room(folder)
         handle, beside = tempfile.mkstemp(dir=folder, prefix=".", suffix=".part")

@@ -3,7 +3,8 @@
 A class that derives from `Checked` has its dataclass fields, and the arguments of a constructor of its own,
 held against their annotations before any other code sees them. Annotations are read as people mean them:
 a `bool` is no number, an `int` is a `float`, a list stands for a tuple (and a field becomes one), a string
-is no sequence. What an annotation says that is not understood here (`Any`, a protocol) is let through.
+is no sequence. What an annotation says that is not understood here (`Any`, a protocol that is not
+`runtime_checkable`) is let through.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from redraft.denoiser.errors import InvalidGuideError
 
-_NAMES = {
+_NAMES: dict[Any, str] = {
     str: "a string",
     int: "a whole number",
     float: "a number",
     bool: "True or False",
     bytes: "bytes",
     type(None): "None",
+    Any: "anything",
 }
 
 
@@ -126,7 +128,8 @@ def _fits(value: object, hint: Any, origin: Any, args: tuple[Any, ...]) -> bool:
         return isinstance(value, numbers) and not isinstance(value, bool)
     if origin is Literal:
         return any(value == arg and type(value) is type(arg) for arg in args)
-    if isinstance(hint, type) and not getattr(hint, "_is_protocol", False):
+    protocol = getattr(hint, "_is_protocol", False) and not getattr(hint, "_is_runtime_protocol", False)
+    if isinstance(hint, type) and not protocol:
         return isinstance(value, hint)
     return True
 

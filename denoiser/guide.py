@@ -18,6 +18,8 @@ from redraft.denoiser.step import Scene, Step
 
 if TYPE_CHECKING:
     from redraft.denoiser import algebra
+    from redraft.denoiser.base import Denoiser
+    from redraft.denoiser.step import Prompt
 
 Strength = Literal["guaranteed", "encouraged", "searched"]
 Status = Literal["satisfied", "violated", "unknown"]
@@ -174,6 +176,9 @@ class Bound:
     def language(self) -> Automaton | None:
         """The token sequences that are allowed, or None: no restriction."""
         return self._language
+
+    def admit(self, denoiser: Denoiser, prompt: Prompt) -> None:
+        """Raise `InvalidGuideError` where the run's denoiser or prompt will not do, before any forward pass."""
 
     def bias(self, step: Step) -> Tensor | None:
         """Finite float32, broadcastable to [B, L, V], added to log-probabilities in nats; None: nothing."""

@@ -17,9 +17,8 @@ from torch import Tensor
 from redraft.denoiser.edges import Edges
 from redraft.denoiser.language import Language
 
-#: Class probabilities below this (nats) are left to the logarithmic sums.
-_LEAST_MASS = -200.0
-#: Most nats that scale(alpha_i) + scale(beta_i) may exceed log Z by; what underflows then weighs under 1e-30.
+#: Most nats that alpha's and beta's scales at one position, or across one move, may exceed log Z by; what
+#: underflows then weighs under 1e-30.
 _CONTRAST = 600.0
 _TINY = 1e-300
 #: Pairs x rows x positions up to which their class masses are gathered at once.
@@ -84,18 +83,16 @@ class _Moves:
         return _Moves(done, (held < 0).nonzero().squeeze(1), after.T.contiguous(), factor.T.contiguous())
 
 
-def has_plain_masses(log_mass: Tensor) -> Tensor:
-    """Rows [B] in which every possible class is likely enough for `plain`."""
-    return log_mass.masked_fill(log_mass == -torch.inf, 0.0).amin((0, 1)) > _LEAST_MASS
-
-
 def is_sound(alpha: Messages, beta: Messages, log_z: Tensor) -> Tensor:
     """Rows [B] whose plain sums have lost nothing that counts.
 
-    A path is lost to underflow only where its weight is 300 decimal orders below alpha's or beta's largest
-    at one position; how far these lie above Z bounds what all such paths could weigh together.
+    A product alpha_i(q) P_i(c) beta_{i+1}(q') is lost to underflow, be it P_i(c) alone, only where it is 300 decimal
+    orders below the largest alpha_i times the largest beta_{i+1}; how far these lie above Z bounds what all lost paths
+    could weigh together.
     """
-    return (alpha.scale + beta.scale - log_z < _CONTRAST).all(0)
+    across = torch.maximum(beta.scale[:-1], beta.scale[1:])
+    contrast = alpha.scale[:-1] + across - log_z
+    return (contrast < _CONTRAST).all(0) & (alpha.scale[-1] + beta.scale[-1] - log_z < _CONTRAST)
 
 
 def _backward(language: Language, mass: list[Tensor], rows: int, moves: Sequence[_Moves | None]) -> Messages:
@@ -220,18 +217,21 @@ def _greatest(values: Tensor, items: Tensor, lengths: Tensor) -> Tensor:
     """The greatest of values[items] in each run of `lengths` [N]: [N, B]; -inf for an empty one."""
     if not len(items):
         return values.new_full((len(lengths), values.shape[1]), -torch.inf)
-    return torch.segment_reduce(
-        values.index_select(0, items), "max", lengths=lengths, axis=0, unsafe=True, initial=-torch.inf
-    )
+    return _most(values.index_select(0, items), lengths)
+
+
+def _most(chosen: Tensor, lengths: Tensor) -> Tensor:
+    return torch.segment_reduce(chosen, "max", lengths=lengths, axis=0, unsafe=True, initial=-torch.inf)
 
 
 def _log_sum(values: Tensor, items: Tensor, lengths: Tensor) -> Tensor:
     """log sum exp of values[items] in each run of `lengths` [N]: [N, B]; -inf for an empty one."""
-    top = _greatest(values, items, lengths)
     if not len(items):
-        return top
+        return values.new_full((len(lengths), values.shape[1]), -torch.inf)
+    chosen = values.index_select(0, items)
+    top = _most(chosen, lengths)
     shift = torch.where(top > -torch.inf, top, 0.0)
     owner = torch.repeat_interleave(lengths, output_size=len(items))
-    near = (values.index_select(0, items) - shift.index_select(0, owner)).exp()
+    near = chosen.sub_(shift.index_select(0, owner)).exp_()
     total = torch.segment_reduce(near, "sum", lengths=lengths, axis=0, unsafe=True, initial=0.0)
-    return total.log() + shift
+    return total.log_().add_(shift)

@@ -72,6 +72,7 @@ def refine(
             "masks there: use Uncertain()"
         )
     _check_pins(canvas, steering)
+    steering.admit(denoiser, prompt)
     denoiser = denoiser.begin()
     for window in schedule.windows(apart=denoiser.block is not None):
         language = follow(steering.language, canvas.tokens[:, : window.first])
@@ -146,7 +147,7 @@ def _refine(
             chosen, going = chosen | (able & stops[:, None]), going & ~stops
         after = shown.commit(draft, chosen, confidence)
         going = going & ((after.open & frame.where).any(-1) | provisional)
-        reopened = _reopened(step, after, steering, settings, going, uniform[:, :end, 3]) & frame.where
+        reopened = _reopened(step, after, steering, settings, going, uniform[:, :end, 3]) & frame.block
         after = after.reopen(reopened)
         after = denoiser.noise.renoise(after, after.open & ~(reopened & provisional), run.random)
         denoiser = denoiser.carry(step, bias, settings.temperature)

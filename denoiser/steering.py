@@ -6,7 +6,7 @@ import inspect
 import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from torch import Tensor
@@ -15,7 +15,10 @@ from redraft.denoiser.automaton import Automaton
 from redraft.denoiser.errors import GuideError, InvalidGuideError, RedraftError, StateBudgetError
 from redraft.denoiser.guide import Bound, Guide, HardGuide, Verdict
 from redraft.denoiser.joint import joint_language, writable
-from redraft.denoiser.step import Scene, Step
+from redraft.denoiser.step import Prompt, Scene, Step
+
+if TYPE_CHECKING:
+    from redraft.denoiser.base import Denoiser
 
 __all__ = ["Steering", "joint_language", "writable"]
 
@@ -43,6 +46,11 @@ class Steering:
     def automaton(self) -> Automaton:
         """The joint language as one automaton; its table is made when it is asked for."""
         return self.language.automaton()
+
+    def admit(self, denoiser: Denoiser, prompt: Prompt) -> None:
+        """Let every guide refuse the run's denoiser or prompt, before any forward pass."""
+        for bound in self.bound:
+            self._timed(bound.guide, lambda b=bound: b.admit(denoiser, prompt))  # type: ignore[misc]
 
     def bias(self, step: Step) -> Tensor | None:
         """The guides' summed bias, broadcastable to [B, L, V], or None."""
@@ -186,7 +194,7 @@ class Steering:
 def _check_hooks(bound: Bound) -> None:
     if not isinstance(bound, Bound):
         raise InvalidGuideError(f"bind returned {bound!r}: return a redraft.denoiser.Bound")
-    for name in ("language", "bias", "weigh", "push", "anchors", "revise", "check"):
+    for name in ("language", "admit", "bias", "weigh", "push", "anchors", "revise", "check"):
         ours, theirs = inspect.signature(getattr(Bound, name)), inspect.signature(getattr(type(bound), name))
         if len(ours.parameters) != len(theirs.parameters):
             raise InvalidGuideError(
@@ -208,15 +216,20 @@ def _check_weight(guide: Guide, weight: Tensor, rows: int) -> None:
 def _check_bias(guide: Guide, bias: Tensor, logits: Tensor) -> None:
     if not isinstance(bias, Tensor) or bias.requires_grad:
         raise GuideError(f"{guide}: bias returned {_described(bias)}: return a detached tensor, or None")
-    try:
-        shape = torch.broadcast_shapes(bias.shape, logits.shape)  # type: ignore[no-untyped-call]
-    except RuntimeError:
-        shape = bias.shape
-    if shape != logits.shape or not bias.is_floating_point():
+    if not broadcasts(bias.shape, logits.shape) or not bias.is_floating_point():
         raise InvalidGuideError(
             f"{guide}: bias is {bias.dtype} {tuple(bias.shape)}, "
             f"which does not broadcast to float [B, L, V] = {tuple(logits.shape)}"
         )
+
+
+def broadcasts(shape: Sequence[int], whole: Sequence[int]) -> bool:
+    """Whether a tensor of this shape can be added to one of shape `whole` and leave it so.
+
+    In plain numbers, for `torch.broadcast_shapes` imports sympy the first time: seconds.
+    """
+    pairs = zip(reversed(shape), reversed(whole), strict=False)
+    return len(shape) <= len(whole) and all(own in (1, size) for own, size in pairs)
 
 
 def _require_finite(guide: Guide, finite: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -23,8 +23,9 @@ class Prompt:
 
     tokens [B, P] int64, all that the denoiser reads before the canvas (its begin token and tags included), and
     mask [B, P] bool (False: padding, on the left; `padded` where there is any); `lengths` the rows' own
-    lengths, known on the host; `text` as the caller gave it (the first row's, where rows differ); `condition`
-    names the denoiser's own tags, such as {"genre": "tale"}.
+    lengths, known on the host; `text` as the caller gave it (the first row's, where rows differ; `texts` has
+    each row's), put into the chat template where `chat`; `condition` names the denoiser's own tags, such as
+    {"genre": "tale"}.
     """
 
     tokens: Tensor
@@ -33,6 +34,14 @@ class Prompt:
     padded: bool = False
     condition: Mapping[str, str] = field(default_factory=dict)
     lengths: tuple[int, ...] = ()
+    texts: tuple[str, ...] = ()
+    chat: bool = False
+
+    def again(self, denoiser: Denoiser, batch: int, condition: Mapping[str, str]) -> Prompt:
+        """The same rows' texts behind other tags, or for another denoiser; raises as its `prepare` does."""
+        more: dict[str, Any] = {"chat": True} if self.chat else {}
+        given = list(self.texts) if len(set(self.texts)) > 1 else self.text
+        return denoiser.prepare(given, batch, condition, **more)
 
     @property
     def positions(self) -> Tensor:

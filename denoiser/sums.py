@@ -88,18 +88,12 @@ def sums(language: Language, log_mass: Tensor, held: Tensor | None = None) -> li
     every = torch.arange(log_mass.shape[2], device=log_mass.device)
     if log_mass.is_cuda:
         return [_logarithmic(language, log_mass, every)]
-    plain = messages.has_plain_masses(log_mass)
-    done = []
-    if bool(plain.any()):
-        rows = every[plain]
-        part = _part(language, log_mass, rows)
-        first = Sums(rows, *part, *messages.plain(*part, None if held is None else held[:, rows]))
-        sound = messages.is_sound(first.alpha, first.beta, first.log_z())
-        done.append(first if bool(sound.all()) else _kept(first, sound))
-        plain[rows[~sound]] = False
-    if not bool(plain.all()):
-        done.append(_logarithmic(language, log_mass, every[~plain]))
-    return done
+    first = Sums(every, language, log_mass, *messages.plain(language, log_mass, held))
+    sound = messages.is_sound(first.alpha, first.beta, first.log_z())
+    if bool(sound.all()):
+        return [first]
+    rest = _logarithmic(language, log_mass, every[~sound])
+    return [_kept(first, sound), rest] if bool(sound.any()) else [rest]
 
 
 def _part(language: Language, log_mass: Tensor, rows: Tensor) -> tuple[Language, Tensor]:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
 
+from redraft.classifiers import Classifier as Judge
 from redraft.classifiers import InvalidClassifierError, TokenScores, load_classifier
 from redraft.classifiers.gradients import Differentiable
-from redraft.denoiser import Bound, InvalidGuideError, Scene, SoftGuide, Verdict
+from redraft.denoiser import Bound, InvalidGuideError, Scene, SoftGuide, Verdict, Vocabulary, load
 from redraft.guidance.gradient import BoundGradient
 from redraft.guidance.push import probability
 from redraft.guidance.tilt import BoundTilt
@@ -17,6 +18,12 @@ from redraft.guidance.tilt import BoundTilt
 @lru_cache(maxsize=8)
 def _loaded(folder: str) -> Any:
     return load_classifier(folder)
+
+
+@lru_cache(maxsize=1)
+def _words() -> Vocabulary:
+    """What token scores of no vocabulary of their own split a text with: the embedded denoiser's tokens."""
+    return load().vocabulary
 
 
 @dataclass(frozen=True)
@@ -30,7 +37,7 @@ class Classifier(SoftGuide):
     """
 
     name: ClassVar[str] = "classifier"
-    source: str
+    source: str | Judge
     label: str
     target: float | None = None
     judge: str | None = None
@@ -70,9 +77,7 @@ class Classifier(SoftGuide):
                 f"{self}: the judge has no label {self.label!r}: {', '.join(judge.labels)}"
             )
         if isinstance(judge, TokenScores) and judge.vocabulary is None:
-            from redraft.denoiser import load
-
-            judge = judge.bind(load().vocabulary)
+            judge = judge.bind(_words())
         score = float(judge.score([text])[0, judge.labels.index(self.label)])
         by = "a judge that did not guide" if self.judge else "the classifier that guided"
         return self.verdict(score >= 0.5, score, note=f"probability of {self.label}: {score:.2f}, by {by}")

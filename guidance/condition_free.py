@@ -9,7 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from redraft.denoiser import Bound, InvalidGuideError, Prompt, Scene, SoftGuide, Step, Verdict
+from redraft.denoiser import Bound, Denoiser, InvalidGuideError, Prompt, Scene, SoftGuide, Step, Verdict
 from redraft.denoiser.guide import finite
 
 LIMIT = 15.0
@@ -65,23 +65,27 @@ class _BoundClassifierFree(Bound):
     def __init__(self, guide: ClassifierFree, scene: Scene) -> None:
         super().__init__(guide, scene)
         self.condition, self.scale = dict(guide.condition), guide.scale
+        self._other: tuple[Prompt, Prompt] | None = None  # the run's prompt, and that of the other branch
 
     def bias(self, step: Step) -> Tensor | None:
         strength = self.scale if self.condition else self.scale - 1.0
         if strength == 0.0:
             return None
-        other = step.denoiser(step.canvas, self._prompt(step))
+        if self._other is None or self._other[0] is not step.prompt:
+            self._other = step.prompt, self._prompt(step.denoiser, step.prompt)
+        other = step.denoiser(step.canvas, self._other[1])
         over, under = (other, step.logits) if self.condition else (step.logits, other)
         return tempered(strength * log_ratio(over, under), step)
 
-    def _prompt(self, step: Step) -> Prompt:
-        batch = len(step.canvas.tokens)
+    def admit(self, denoiser: Denoiser, prompt: Prompt) -> None:
+        self._prompt(denoiser, prompt)
+
+    def _prompt(self, denoiser: Denoiser, prompt: Prompt) -> Prompt:
         if self.condition:
-            tags = {**step.prompt.condition, **self.condition}
-            return step.denoiser.prepare(step.prompt.text, batch, tags)
-        if not step.prompt.condition and not step.prompt.text:
+            return prompt.again(denoiser, len(prompt.tokens), {**prompt.condition, **self.condition})
+        if not prompt.condition and not any((prompt.text, *prompt.texts)):
             raise InvalidGuideError(
                 f"{self.guide} drops the condition, and the run has none: give the run a condition or a prompt, "
                 'or name one here, such as ClassifierFree({"tone": "positive"})'
             )
-        return step.denoiser.prepare("", batch)
+        return denoiser.prepare("", len(prompt.tokens))

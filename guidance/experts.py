@@ -10,8 +10,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from redraft.denoiser import Bound, Denoiser, InvalidGuideError, Scene, SoftGuide, Step, Verdict, load
+from redraft.denoiser import Bound, Denoiser, InvalidGuideError, Prompt, Scene, SoftGuide, Step, Verdict, load
 from redraft.denoiser.guide import finite
+from redraft.denoiser.randomness import Randomness
 from redraft.guidance.condition_free import LIMIT, log_ratio, tempered
 
 
@@ -30,10 +31,39 @@ def expert(model: str | Denoiser, scene: Scene, whose: str) -> Denoiser:
     return found
 
 
-def opinion(model: Denoiser, step: Step) -> Tensor:
-    """A denoiser's logits [B, L, V] for the step's canvas, with the run's prompt and those tags that it knows."""
-    known = {k: v for k, v in step.prompt.condition.items() if v in model.conditions.get(k, ())}
-    return model(step.canvas, model.prepare(step.prompt.text, len(step.canvas.tokens), known))
+class Expert:
+    """A denoiser that a guide asks beside the one that writes; it encodes the run's prompts once."""
+
+    def __init__(self, model: str | Denoiser, scene: Scene, whose: str) -> None:
+        self.model, self.whose = expert(model, scene, whose), whose
+        self._encoded: tuple[Prompt, Prompt] | None = None  # the run's, and the expert's own
+
+    def opinion(self, step: Step) -> Tensor:
+        """Logits [B, L, V] for the step's canvas, behind each row's own prompt, with the tags that it knows."""
+        if self._encoded is None or self._encoded[0] is not step.prompt:
+            self._encoded = step.prompt, self._prompt(step)
+        canvas = step.canvas
+        if self.model.noise != step.denoiser.noise:  # open positions hold what the expert expects there
+            own = Randomness(step.random.seeds, step.random.device, step.index + 1)
+            canvas = self.model.noise.renoise(canvas, canvas.open, own)
+        return self.model(canvas, self._encoded[1])
+
+    def _prompt(self, step: Step) -> Prompt:
+        model, blocks = self.model, step.denoiser.block
+        if model.block is not None and model.block != blocks:
+            raise InvalidGuideError(
+                f"{self.whose}: {model.name} writes blocks of {model.block} tokens and the denoiser that writes "
+                f"{'whole canvases' if blocks is None else f'blocks of {blocks}'}: experts must see what it sees"
+            )
+        known = {k: v for k, v in step.prompt.condition.items() if v in model.conditions.get(k, ())}
+        prompt = step.prompt.again(model, len(step.canvas.tokens), known)
+        room, length = model.longest(prompt), step.canvas.tokens.shape[1] + step.remaining
+        if length > room:
+            raise InvalidGuideError(
+                f"{self.whose}: the canvas has {length} tokens and {model.name} takes {room} behind this prompt: "
+                "use a shorter length"
+            )
+        return prompt
 
 
 @dataclass(frozen=True, init=False)
@@ -45,10 +75,16 @@ class Experts(SoftGuide):
     """
 
     name: ClassVar[str] = "experts"
-    models: tuple[tuple[str, float], ...]
+    models: tuple[tuple[str | Denoiser, float], ...]
     own: float
 
-    def __init__(self, models: Mapping[str, float] | tuple[tuple[str, float], ...], own: float = 1.0) -> None:
+    def __init__(
+        self,
+        models: Mapping[str, float]
+        | Mapping[str | Denoiser, float]
+        | tuple[tuple[str | Denoiser, float], ...],
+        own: float = 1.0,
+    ) -> None:
         pairs = tuple(models.items() if isinstance(models, Mapping) else models)
         if not pairs:
             raise InvalidGuideError('Experts has no model: give {"folder": weight}')
@@ -72,12 +108,12 @@ class _BoundExperts(Bound):
     def __init__(self, guide: Experts, scene: Scene) -> None:
         super().__init__(guide, scene)
         self.own = guide.own
-        self.experts = [(expert(model, scene, str(guide)), weight) for model, weight in guide.models]
+        self.experts = [(Expert(model, scene, str(guide)), weight) for model, weight in guide.models]
 
     def bias(self, step: Step) -> Tensor | None:
         total = (self.own - 1.0) * _log_p(step.logits)
         for model, weight in self.experts:
-            total = total + weight * _log_p(opinion(model, step))
+            total = total + weight * _log_p(model.opinion(step))
         return tempered(total, step)
 
 
@@ -96,8 +132,8 @@ class Contrast(SoftGuide):
     """
 
     name: ClassVar[str] = "contrast"
-    expert: str
-    anti_expert: str
+    expert: str | Denoiser
+    anti_expert: str | Denoiser
     scale: float = 1.0
 
     def __post_init__(self) -> None:
@@ -119,8 +155,8 @@ class _BoundContrast(Bound):
     def __init__(self, guide: Contrast, scene: Scene) -> None:
         super().__init__(guide, scene)
         self.scale = guide.scale
-        self.pair = tuple(expert(model, scene, str(guide)) for model in (guide.expert, guide.anti_expert))
+        self.pair = tuple(Expert(model, scene, str(guide)) for model in (guide.expert, guide.anti_expert))
 
     def bias(self, step: Step) -> Tensor | None:
-        over, under = (opinion(model, step) for model in self.pair)
+        over, under = (model.opinion(step) for model in self.pair)
         return tempered(self.scale * log_ratio(over, under), step)

@@ -26,7 +26,11 @@ _END = re.compile(r"""[.!?]+["')\]]*(?=[ \t\n\r\x0b\x0c\x1c-\x1f]|\Z)""")
 class _State(NamedTuple):
     done: int
     phase: str  # "blank": nothing said yet; "said": inside a sentence; "ended": behind its end, no space yet
-    word: bytes  # the word so far, where it may become an abbreviation; b"?" where it cannot
+    word: bytes  # the word so far, where it may become an abbreviation; b"?" where it cannot, b"~..." where unsure
+
+
+#: Behind a stop that may or may not be an abbreviation's: any text.
+_ANY = _State(0, "any", b"")
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,8 @@ class Sentences(HardGuide):
         """Texts in which every stop ends a sentence: no abbreviations, no letter right behind a stop.
 
         Where a model wants more sentences than are allowed, stops that do not count are its way out
-        ("her own Mr.", "said.He"), so they are only in `outer`.
+        ("her own Mr.", "said.He"), so they are only in `outer`. Nor is "Mr." written behind a character beyond
+        ASCII, which may be a letter (no abbreviation) or a dash; behind such a stop `outer` has any text.
         """
         return self._automaton(scene, plain=True)
 
@@ -62,10 +67,14 @@ class Sentences(HardGuide):
 
         def step(state: _State, byte: int) -> _State | None:
             done, phase, word = state
+            if phase == "any":
+                return state
             if byte in BLANKS:
                 return (
                     _State(min(done + 1, cap), "blank", b"") if phase == "ended" else _State(done, phase, b"")
                 )
+            if byte == 0x2E and phase == "said" and word[:1] == b"~" and word[1:] in whole:
+                return None if plain else _ANY
             if byte in ENDS and phase != "blank":
                 stopped = not (byte == 0x2E and phase == "said" and word in whole)
                 if plain and not stopped:
@@ -77,12 +86,12 @@ class Sentences(HardGuide):
                 return None
             if byte not in WORD_BYTES and byte < 0x80:
                 return _State(done, "said" if phase == "ended" else phase, b"")
-            grown = word + bytes([byte])
-            return _State(done, "said", grown if grown in starts else b"?")
+            grown = word + bytes([byte]) if byte < 0x80 else b"~"
+            return _State(done, "said", grown if grown.removeprefix(b"~") in starts else b"?")
 
         def accepting(state: _State) -> bool:
             count = state.done + 1
-            return (
+            return state.phase == "any" or (
                 state.phase == "ended" and self.least <= count and (self.most is None or count <= self.most)
             )
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 from redraft.denoiser.guide import Guide
 from redraft.recipes.convert import KEYS, shorthands
 from redraft.recipes.registry import Entry
-from redraft.recipes.shapes import is_pairs, kind_of, parameters
+from redraft.recipes.shapes import holdable, is_pairs, kind_of, parameters
 from redraft.recipes.toml import inline
 
 _NAMES = {str: "string", int: "whole number", float: "number", bool: "true or false"}
@@ -38,7 +38,7 @@ def typed(hint: Any) -> str:
     if origin is Literal:
         return " or ".join(inline(arg) for arg in args)
     if origin in (Union, types.UnionType):
-        return " or ".join(typed(arg) for arg in args if arg is not type(None))
+        return " or ".join(typed(arg) for arg in holdable(args) if arg is not type(None))
     if is_pairs(hint):
         return f"table of {typed(get_args(args[0])[1])} by string"
     if origin in (tuple, list):

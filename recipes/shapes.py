@@ -108,7 +108,7 @@ def plain_hint(hint: Any, to_guide: ToGuide, where: str) -> Any:
     if isinstance(hint, type) and issubclass(hint, Guide):
         return Annotated[Any, BeforeValidator(to_guide), WithJsonSchema({KIND: kind_of(hint)})]
     if origin in (Union, types.UnionType):
-        return Union[tuple(inner(arg) for arg in args)]  # noqa: UP007
+        return Union[tuple(inner(arg) for arg in holdable(args))]  # noqa: UP007
     if origin is tuple and is_pairs(hint):
         value: Any = inner(get_args(args[0])[1])
         pair: Any = Annotated[tuple[str, value], Strict(False)]
@@ -123,6 +123,19 @@ def plain_hint(hint: Any, to_guide: ToGuide, where: str) -> Any:
         f"{where} has type {hint!r}, which a recipe cannot hold: "
         "use str, int, float, bool, tuples of these, or guides"
     )
+
+
+def holdable(members: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Of a union's members those that a recipe can hold; all of them where it can hold none.
+
+    `str | Denoiser` says that from Python an object may be given too, which a recipe names by a string.
+    """
+    kept = tuple(m for m in members if not _is_object(m))
+    return kept or members
+
+
+def _is_object(hint: Any) -> bool:
+    return isinstance(hint, type) and hint.__module__ != "builtins" and not issubclass(hint, Guide)
 
 
 def kind_of(cls: type[Guide]) -> str:
@@ -147,7 +160,7 @@ def is_pairs(hint: Any) -> bool:
     ):
         return False
     pair = get_args(args[0])
-    return len(pair) == 2 and pair[0] is str and pair[1] is not ...
+    return len(pair) == 2 and holdable(get_args(pair[0]) or pair[:1]) == (str,) and pair[1] is not ...
 
 
 def plain(value: Any, hint: Any, from_guide: Callable[[Guide], dict[str, Any]]) -> Any:
@@ -162,7 +175,8 @@ def plain(value: Any, hint: Any, from_guide: Callable[[Guide], dict[str, Any]]) 
         return from_guide(value)
     if isinstance(value, (tuple, list)):
         if is_pairs(hint):
-            pairs = [(key, inner(item, get_args(args[0])[1])) for key, item in value]
+            kind, own = get_args(args[0])
+            pairs = [(inner(key, kind), inner(item, own)) for key, item in value]
             unique = len({key for key, _ in pairs}) == len(pairs)
             return dict(pairs) if unique else [list(pair) for pair in pairs]
         each = args if origin is tuple and ... not in args else [args[0] if args else Any] * len(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
 from typing import Any
 
 from hypothesis import strategies as st
@@ -9,16 +10,41 @@ from hypothesis import strategies as st
 from redraft.denoiser import SoftGuide
 from redraft.denoiser.guide import Guide, HardGuide
 from redraft.guidance import (
+    Acrostic,
+    Alliteration,
     Bias,
+    Characters,
+    Classifier,
+    ClassifierFree,
+    Contrast,
+    EndsWith,
+    Experts,
     Forbid,
     Infill,
+    InSentence,
+    Json,
+    JsonSchema,
     Keywords,
+    Lines,
+    Lipogram,
+    Near,
+    Occurrences,
+    OneOf,
+    Ordered,
+    Paragraphs,
     Pattern,
+    ReadingLevel,
     Repetition,
+    Rhyme,
     Sentences,
     Sentiment,
+    Similar,
+    StartsWith,
     Style,
+    Syllables,
+    Tidy,
     Tokens,
+    Topic,
     Words,
     during,
 )
@@ -183,23 +209,56 @@ soft = st.recursive(
 )
 COMPOUND = {"all": hard, "any": hard, "not": hard, "scaled": soft, "during": soft}
 
+RECORD = {
+    "type": "object",
+    "properties": {"n": {"type": "integer", "minimum": 0, "maximum": 12}},
+    "required": ["n"],
+    "additionalProperties": False,
+}
+PAIR = str(files("redraft.classifiers") / "data" / "sentiment")  # a folder with token scores
+
 # Of every registered guide at least one instance, which `test_contract.py` holds against the contract.
 EXAMPLES: dict[str, list[Guide]] = {
+    "acrostic": [Acrostic("ST")],
     "all": [Keywords("storm") & Words(1, 6)],
+    "alliteration": [Alliteration("s")],
     "any": [Words(2, 3) | ~Keywords("sea", "dog")],
     "bias": [Bias({"sea": 2.0, "old sea": -1.5})],
+    "characters": [Characters(3, 9)],
+    "classifier": [Classifier(PAIR, "positive"), Classifier(PAIR, "negative", target=0.8, judge=PAIR)],
+    "classifier-free": [ClassifierFree({"tone": "up"}, 2.0), ClassifierFree()],
+    "contrast": [Contrast("toy/1", "toy/2", 0.5)],
     "during": [during(0.25, 0.5, Bias({"sea": 1.0}))],
+    "ends-with": [EndsWith("STORM.", "é", ignore_case=True)],
+    "experts": [Experts({"toy/1": 0.5, "toy/2": -0.25}, own=0.5)],
     "forbid": [Forbid("storm", "é", regexes=["[0-9]"]), Forbid("a", whole=False, exact_case=True)],
+    "in-sentence": [InSentence("storm", "first")],
     "infill": [Infill("The ___ sat [[2-3]]."), Infill("___é", anchor="free")],
+    "json": [Json(1)],
+    "json-schema": [JsonSchema(RECORD)],
     "keywords": [Keywords("storm", ("ship", "ships")), Keywords("sea", "dog", at_least=1, whole=False)],
+    "lines": [Lines(1, 2)],
+    "lipogram": [Lipogram("eS")],
+    "near": [Near("storm", ("sea", "seas"), within=2)],
     "not": [~Keywords("storm")],
+    "occurrences": [Occurrences("storm", 1, 1)],
+    "one-of": [OneOf(["The storm.", "the sea", "é"], ignore_case=True)],
+    "ordered": [Ordered("storm", "sea")],
+    "paragraphs": [Paragraphs(1, 2)],
     "pattern": [Pattern(r"(?i)the [\p{L} ]+\.")],
+    "reading-level": [ReadingLevel(4)],
     "repetition": [Repetition(1.5)],
+    "rhyme": [Rhyme("AA", families=3)],
     "scaled": [2.0 * Repetition(), -0.5 * during(0, 0.5, Bias({"sea": 1.0}))],
     "sentences": [Sentences(1, 2)],
     "sentiment": [Sentiment("positive")],
+    "similar": [Similar("a storm at sea", least=0.4)],
+    "starts-with": [StartsWith("the ", "STORM", "é", ignore_case=True)],
     "style": [Style("old-fashioned")],
+    "syllables": [Syllables([1, 2])],
+    "tidy": [Tidy()],
     "tokens": [Tokens(3, 9)],
+    "topic": [Topic("the sea")],
     "words": [Words(2, 5), Words(0)],
 }
 

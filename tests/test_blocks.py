@@ -26,6 +26,7 @@ from redraft.denoiser import (
     Prompt,
     Random,
     Reconsider,
+    Refinement,
     Scene,
     Settings,
     Steering,
@@ -317,6 +318,17 @@ def test_rows_may_be_exchanged_between_steps(doubting: bool) -> None:
     assert sent > 4
     assert not final.open.any()
     assert all(guide.check(vocabulary.decode(row)).status == "satisfied" for row in final.tokens.tolist())
+
+
+def test_what_an_earlier_block_has_settled_is_not_reconsidered() -> None:
+    """The end of a text that stands in an earlier block stays there, or nothing would settle the blocks behind it."""
+    vocabulary = small_vocabulary()
+    denoiser = Chaos(vocabulary, sharpness=1.0, noise=uniform(vocabulary))
+    final: list[Refinement] = []
+    results = denoiser.write([Keywords("storm"), Words(2, 8)], seed=0, samples=20, batch_size=20, length=20, steps=5,
+                             block_length=8, revision=Reconsider(), on_step=final.append)  # fmt: skip
+    assert not final[-1].canvas.open.any()
+    assert all(vocabulary.eos_id in result.tokens and result.satisfied for result in results)
 
 
 def test_blocks_that_cannot_be_are_refused() -> None:

@@ -176,3 +176,15 @@ def test_binding_again_builds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     again = steering(3)
     assert again.language.start.tolist() == first.language.start[:3].tolist()
     assert again.language.edges is first.language.edges
+
+
+@pytest.mark.parametrize("named", ["~nobody-of-that-name/kept", "a\0b"])
+def test_a_folder_that_cannot_be_is_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    monkeypatch.setattr(cache, "WORTH", 0.0)
+    monkeypatch.chdir(tmp_path)
+    set_cache_dir(named)
+    made = Automaton.of_word(b"storm")
+    assert cached("test", (named,), Builder(made)) is made
+    set_cache_dir(None)

@@ -12,8 +12,10 @@ import torch
 from redraft.denoiser import Automaton, Bound, HardGuide, InvalidGuideError, Scene, SoftGuide, Span, Verdict
 from redraft.denoiser.automaton import byte_classes
 from redraft.denoiser.errors import UnwritableTextError
+from redraft.denoiser.guide import Strength
 from redraft.denoiser.lift import lift
 from redraft.denoiser.regex import compile_regex
+from redraft.denoiser.steering import broadcasts
 from redraft.denoiser.testing import (
     GUIDE_CHECKS,
     Bench,
@@ -347,3 +349,47 @@ def test_a_parametrized_check_says_what_failed() -> None:
     guide, check = cases[f"{BROKEN['room']}-room"]
     with pytest.raises(ContractError, match=r"room\(\) is -5, not a number of tokens"):
         check(guide)
+
+
+class Weighs(Likes):
+    def weigh(self, step, draft):  # type: ignore[no-untyped-def]
+        return (draft == 7).sum(-1).double()
+
+
+@dataclass(frozen=True)
+class Searching(Soft):
+    """A sound guide of whole drafts: the kit runs it with particles."""
+
+    strength: ClassVar[Strength] = "searched"
+
+    def bind(self, scene: Scene) -> Bound:
+        return Weighs(self, scene)
+
+
+class Stubborn(Searching):
+    def __mul__(self, scale: float) -> Any:
+        return super().__mul__(max(scale, 9.0))
+
+    __rmul__ = __mul__
+
+
+def test_a_guide_that_weighs_drafts_is_run_with_particles_and_not_at_scale_0() -> None:
+    for guide in (Searching(), 2.0 * Searching()):
+        results = {result.name: result for result in check_guide(guide, bench=BENCH)}
+        assert {result.outcome for result in results.values()} == {"passed", "skipped"}
+        assert "weigh" in results["cost"].note
+    failed = [r for r in check_guide(Stubborn(), bench=BENCH, raises=False) if r.outcome == "failed"]
+    assert [r.name for r in failed] == ["zero-is-nothing"]
+    assert "add particles" in failed[0].note
+
+
+@pytest.mark.parametrize("whole", [(2, 3, 4), (1, 1, 2)])
+def test_a_shape_broadcasts_where_torch_expands_it(whole: tuple[int, ...]) -> None:
+    for size in range(5):
+        for shape in itertools.product((1, 2, 3, 4), repeat=size):
+            try:
+                torch.empty(shape).expand(whole)
+            except RuntimeError:
+                assert not broadcasts(shape, whole)
+            else:
+                assert broadcasts(shape, whole)

@@ -17,6 +17,7 @@ from redraft.denoiser import messages
 from redraft.denoiser.automaton import Automaton
 from redraft.denoiser.exact import Language, feasible, posterior, shortest_canvas
 from redraft.denoiser.masses import FLOOR, Segments, masses
+from redraft.denoiser.sums import _logarithmic, sums
 from redraft.denoiser.truncate import truncate
 
 
@@ -460,3 +461,29 @@ def test_mismatched_shapes_are_refused() -> None:
         Language.of([counting(1, 1), counting(1, 1, 7)], [0, 1])
     with pytest.raises(ValueError, match="outside the 1 given"):
         Language.of([counting(1, 1)], [1])
+
+
+@given(seeds, st.sampled_from([1.0, 30.0, 300.0, 3000.0]))
+def test_plain_sums_are_those_of_logarithms(seed: int, spread: float) -> None:
+    case = make(seed)
+    language, log_p, tokens, open_ = case.on(torch.device("cpu"))
+    beliefs = posterior(language, (log_p * spread).log_softmax(-1), tokens, open_)
+    log_mass, every = beliefs._log_mass, torch.arange(3)
+    slow = _logarithmic(language, log_mass, every)
+    for part in sums(language, log_mass):
+        assert torch.allclose(part.log_z(), slow.log_z()[part.rows], rtol=1e-9, atol=1e-9)
+        ratio, exact = part.class_ratios().exp(), slow.class_ratios()[part.rows].exp()
+        mass = log_mass.permute(2, 0, 1)[part.rows].exp()
+        able = slow.log_z()[part.rows].isfinite()
+        assert torch.allclose((ratio * mass)[able], (exact * mass)[able], atol=1e-9, equal_nan=True)
+
+
+def test_what_the_model_rules_out_costs_no_logarithms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokens 9,000 nats down that the language does not need leave the fast sums sound."""
+    log_p = torch.tensor([0.25, 0.25, 0.25, 0.25, 0.0, 0.0]).log().clamp_min(-9_000.0).expand(1, 8, 6)
+    language = Language.of([counting(2, 8)], [0])
+    monkeypatch.setattr(messages, "log_forward", None)
+    beliefs = posterior(
+        language, log_p, torch.zeros(1, 8, dtype=torch.int64), torch.ones(1, 8, dtype=torch.bool)
+    )
+    assert float(beliefs.log_z.exp()) == pytest.approx(1 - 0.75**8 - 8 * 0.25 * 0.75**7, rel=1e-6)

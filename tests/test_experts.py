@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from test_soft_guides import MASK, SIZE, VOCABULARY, WORDS, Toy, noise
 from torch import Tensor
-from toys import Chaos, small_vocabulary
+from toys import Chaos, small_vocabulary, uniform
 
 from redraft.denoiser import (
     Canvas,
@@ -22,7 +24,10 @@ from redraft.denoiser import (
 from redraft.denoiser.distribution import distributions
 from redraft.denoiser.randomness import Randomness
 from redraft.denoiser.steering import Steering
-from redraft.guidance import ClassifierFree, Contrast, Experts
+from redraft.denoiser.testing import ToyDenoiser
+from redraft.guidance import ClassifierFree, Contrast, Experts, during
+from redraft.recipes import InvalidRecipeError, discover, from_dict, to_dict
+from redraft.recipes.describe import described
 
 
 class Tagged(Toy):
@@ -95,11 +100,11 @@ def test_pins_stay_in_both_branches() -> None:
 def test_contrast_and_product(temperature: float) -> None:
     run, one, other = (Toy(noise(4, seed)) for seed in (4, 5, 6))
     p, e, a = (log_p(toy.logits) for toy in (run, one, other))
-    contrast = guided(run, Contrast(one, other, 0.8), temperature, {})  # type: ignore[arg-type]
+    contrast = guided(run, Contrast(one, other, 0.8), temperature, {})
     torch.testing.assert_close(
         contrast, ((p + 0.8 * (e - a)) / temperature).softmax(-1), atol=1e-5, rtol=1e-4
     )
-    product = guided(run, Experts(((one, 0.6), (other, 0.3)), own=0.5), temperature, {})  # type: ignore[arg-type]
+    product = guided(run, Experts(((one, 0.6), (other, 0.3)), own=0.5), temperature, {})
     wanted = ((0.5 * p + 0.6 * e + 0.3 * a) / temperature).softmax(-1)
     torch.testing.assert_close(product, wanted, atol=1e-5, rtol=1e-4)
 
@@ -108,18 +113,64 @@ def test_an_expert_of_itself_and_neutral_scales_change_nothing() -> None:
     run = Toy(noise(4, 7))
     p = log_p(run.logits).exp()
     for guide in (
-        Contrast(run, run, 5.0),  # type: ignore[arg-type]
-        Experts(((run, 0.5),), own=0.5),  # type: ignore[arg-type]
-        0.0 * Contrast(run, Toy(noise(4, 8))),  # type: ignore[arg-type]
+        Contrast(run, run, 5.0),
+        Experts(((run, 0.5),), own=0.5),
+        0.0 * Contrast(run, Toy(noise(4, 8))),
     ):
         torch.testing.assert_close(guided(run, guide, 1.0, {}), p, atol=1e-5, rtol=1e-4)
+
+
+class Echo(Chaos):
+    """Chaos whose first logits follow the last token of the row's own prompt, and its noise what stands behind."""
+
+    def __call__(self, canvas: Canvas, prompt: Prompt) -> Tensor:
+        last = (
+            prompt.tokens[:, -1:]
+            if prompt.tokens.shape[1]
+            else canvas.tokens.new_zeros(len(canvas.tokens), 1)
+        )
+        return super().__call__(canvas, prompt) + 3.0 * torch.tanh(self._in[last] @ self._out)
+
+
+@pytest.mark.parametrize("block", [None, 4])
+@pytest.mark.parametrize("which", ["experts", "contrast", "condition"])
+def test_every_row_is_judged_behind_its_own_prompt(which: str, block: int | None) -> None:
+    run, other = (Echo(small_vocabulary(), seed=seed, block=block) for seed in (1, 2))
+    guide: SoftGuide = ClassifierFree(scale=2.0)
+    if which != "condition":
+        guide = Experts(((other, 0.7),)) if which == "experts" else Contrast(other, run)  # type: ignore[arg-type]
+    texts = ["the dog", "a cat ran home", "storm"]
+    options: dict[str, Any] = {"length": 12, "steps": 4}
+    together = run.write(guide, prompt=texts, seed=3, **options)
+    for k, text in enumerate(texts):
+        (alone,) = run.write(guide, prompt=text, seed=3 + k, **options)
+        assert alone.tokens == together[k].tokens
+
+
+def test_an_expert_sees_its_own_noise_and_what_the_writer_sees() -> None:
+    vocabulary = small_vocabulary()
+    seen: list[Canvas] = []
+
+    class Watched(Chaos):
+        def __call__(self, canvas: Canvas, prompt: Prompt) -> Tensor:
+            seen.append(canvas)
+            return super().__call__(canvas, prompt)
+
+    run = Chaos(vocabulary, noise=uniform(vocabulary))
+    run.write(Experts(((Watched(vocabulary), 0.5),)), seed=1, length=8, steps=3)  # type: ignore[arg-type]
+    assert seen
+    assert all((canvas.tokens[canvas.open] == vocabulary.mask_id).all() for canvas in seen)
+    with pytest.raises(
+        InvalidGuideError, match="writes blocks of 4 tokens and the denoiser that writes whole"
+    ):
+        run.write(Experts(((Chaos(vocabulary, block=4), 0.5),)), seed=1, length=8)  # type: ignore[arg-type]
 
 
 def test_what_cannot_work_is_refused() -> None:
     run = Toy(noise(4, 7))
     scene = Scene(VOCABULARY, run.device, 1, 4, 4)
     stranger = Chaos(small_vocabulary())
-    for guide in (Contrast(stranger, run), Experts(((stranger, 1.0),))):  # type: ignore[arg-type]
+    for guide in (Contrast(stranger, run), Experts(((stranger, 1.0),))):
         with pytest.raises(InvalidGuideError, match="vocabulary"):
             guide.bind(scene)
     with pytest.raises(InvalidGuideError, match="has none"):
@@ -131,3 +182,46 @@ def test_what_cannot_work_is_refused() -> None:
     with pytest.raises(InvalidGuideError, match="finite"):
         Contrast("a", "b", float("nan"))
     assert SIZE == MASK + 1
+
+
+def test_a_condition_that_cannot_be_is_refused_before_any_pass() -> None:
+    for guide, message in (
+        (ClassifierFree(), "has none"),
+        (ClassifierFree({"tone": "sideways"}), "use one of up, down"),
+        (during(0.5, 1.0, ClassifierFree({"genre": "tale"})), "no condition 'genre'"),
+    ):
+        denoiser = Tagged()
+        with pytest.raises(InvalidGuideError, match=message):
+            denoiser.write(guide, seed=1)
+        assert not denoiser.seen
+    denoiser.write(0.0 * ClassifierFree(), seed=1)  # scale 0 is no guide, and needs nothing
+
+
+class Remembering(ToyDenoiser):
+    """Keeps the prompts that it is asked with."""
+
+    def __call__(self, canvas: Canvas, prompt: Prompt) -> Tensor:
+        self.prompts = [*getattr(self, "prompts", []), prompt]
+        return super().__call__(canvas, prompt)
+
+
+def test_every_row_keeps_its_own_prompt_in_the_other_branch() -> None:
+    denoiser = Remembering(conditions={"tone": ("up", "down")})
+    expert = Remembering(seed=1)
+    guides = [ClassifierFree({"tone": "up"}), Experts({expert: 0.5})]
+    denoiser.write(guides, prompt=["the sea", "a storm"], seed=1, steps=2, length=6)
+    own, other = denoiser.prompts[:2]
+    assert (own.condition, other.condition) == ({}, {"tone": "up"})
+    assert own.tokens.tolist() == other.tokens.tolist() == expert.prompts[0].tokens.tolist()
+    assert own.texts == other.texts == ("the sea", "a storm")
+
+
+def test_a_recipe_names_denoisers_and_holds_none() -> None:
+    named: list[SoftGuide] = [Experts({"a": 0.5, "b": -1.0}, own=0.5), Contrast("a", "b", 2.0)]
+    for guide in named:
+        assert from_dict(to_dict(guide)) == guide
+    toy = Toy(noise(4, 7))
+    for guide in (Experts({toy: 0.5}), Contrast(toy, "b"), Contrast("a", toy)):
+        with pytest.raises(InvalidRecipeError, match="cannot be put in a recipe"):
+            to_dict(guide)
+    assert any("models: table of number by string" in line for line in described(discover().get("experts")))

@@ -202,7 +202,7 @@ def test_odd_inputs(guide: HardGuide, text: str, held: bool) -> None:
         (lambda: InSentence("-", "last"), "says nothing"),
         (lambda: Syllables([]), "has 0 lines"),
         (lambda: Syllables([0]), "has 0: use a whole number"),
-        (lambda: Syllables("575"), "use a tuple of whole numbers"),
+        (lambda: Syllables("575"), "counts is '575': use a tuple of whole numbers"),
         (lambda: Syllables([5], also=("xyzzy",)), "does not know 'xyzzy'"),
         (lambda: Syllables([5], also=("old dog",)), "is not one word"),
         (lambda: Syllables([5], unknown="guess"), 'use "refuse" or "estimate"'),

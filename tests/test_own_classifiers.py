@@ -103,7 +103,7 @@ def test_first_order_bias_is_exact_for_a_score_linear_in_tokens() -> None:
     two = replace(head, labels=("a", "b"), weights=head.weights[:2], offsets=head.offsets[:2])
     assert isinstance(two, Differentiable)
     step = a_step([[-1, 3, -1, -1], [0, -1, 5, -1]], noise(4, 1))
-    bound = BoundGradient(Guide(two, "b"), Scene(VOCABULARY, step.logits.device, 2, 4, 4), two, "b", None)  # type: ignore[arg-type]
+    bound = BoundGradient(Guide(two, "b"), Scene(VOCABULARY, step.logits.device, 2, 4, 4), two, "b", None)
     bias = bound.bias(step)
     assert bias is not None
     weight = (two.weights[1] - two.weights[0]) / two.temperature
@@ -126,7 +126,7 @@ def test_first_order_bias_is_exact_for_a_score_linear_in_tokens() -> None:
 def test_the_gradient_is_the_finite_difference() -> None:
     head = counts()
     step = a_step([[-1, 3, -1, -1]], noise(4, 2))
-    bound = BoundGradient(Guide(head, "c"), Scene(VOCABULARY, step.logits.device, 1, 4, 4), head, "c", None)  # type: ignore[arg-type]
+    bound = BoundGradient(Guide(head, "c"), Scene(VOCABULARY, step.logits.device, 1, 4, 4), head, "c", None)
     draft = Draft.of(step)
     scores, value = bound._scores(step, draft)
     table = head.table(bound.scene)
@@ -144,7 +144,7 @@ def test_a_gradient_target_pushes_as_little_as_it_takes() -> None:
     scene = Scene(VOCABULARY, step.logits.device, 1, 4, 4)
     pushes = []
     for target in (0.02, 0.6, 0.9):
-        bound = BoundGradient(Guide(head, "c"), scene, head, "c", target)  # type: ignore[arg-type]
+        bound = BoundGradient(Guide(head, "c"), scene, head, "c", target)
         bias, push = bound.bias(step), bound.push(step)
         assert bias is not None
         assert push is not None
@@ -202,7 +202,7 @@ def test_one_call_fits_token_scores_of_a_few_texts(tmp_path: Path) -> None:
     with pytest.raises(InvalidGuideError, match="pirate"):
         denoiser.write(Guide(str(tmp_path), "bandit"), seed=1)
     with pytest.raises(InvalidRecipeError):
-        to_dict(Guide(own, "pirate"))  # type: ignore[arg-type]
+        to_dict(Guide(own, "pirate"))
 
 
 @pytest.mark.parametrize("bad", [(["a"], ["x", "y"]), (["a", "b"], ["x", "y"]), (["a", "b"], ["x", "x"])])
@@ -223,7 +223,7 @@ def test_the_noise_aware_head_learns_saves_and_steers(tmp_path: Path) -> None:
     again = NoiseAware.load(tmp_path)
     np.testing.assert_allclose(again.score(TEXTS), own.score(TEXTS), atol=1e-5)
     denoiser = load()
-    guide = Guide(again, "pirate")  # type: ignore[arg-type]
+    guide = Guide(again, "pirate")
     (result,) = denoiser.write(1.0 * guide, seed=1, length=12, steps=3)
     assert result.text
     with pytest.raises(InvalidClassifierError, match="another vocabulary"):

@@ -261,6 +261,9 @@ def test_what_cannot_fit_is_refused_before_anything_runs() -> None:
         as_logits_processor(Words(30), TOKENIZER, prompt_length=0, max_new_tokens=8)
     with pytest.raises(InvalidGuideError, match="max_new_tokens is 0"):
         as_logits_processor(Words(3), TOKENIZER, prompt_length=0, max_new_tokens=0)
+    longer = as_logits_processor(Words(3), TOKENIZER, prompt_length=9, max_new_tokens=8)
+    with pytest.raises(InvalidGuideError, match="prompt_length is 9 and generate\\(\\) has 4 tokens"):
+        longer(torch.zeros(1, 4, dtype=torch.int64), torch.zeros(1, 330))
     exact = as_logits_processor(
         Tokens(8), TOKENIZER, prompt_length=0, max_new_tokens=8
     )  # no place for EOS needed

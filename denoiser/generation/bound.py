@@ -113,6 +113,15 @@ class BoundGuides:
         """The guides' summed bias, broadcastable to [B, L, V]."""
         return self.steering.bias(step)
 
+    def written(self, sequences: Tensor, prompt_length: int) -> Tensor:
+        """[B, t]: what stands behind the prompt; `InvalidGuideError` where the sequences are shorter than it."""
+        if sequences.shape[1] < prompt_length:
+            raise InvalidGuideError(
+                f"prompt_length is {prompt_length} and generate() has {sequences.shape[1]} tokens: "
+                "use the width of the input_ids, padding included"
+            )
+        return sequences[:, prompt_length:]
+
     def check(self, sequences: Tensor) -> list[list[Verdict]]:
         """Each text's verdicts, for tokens [B, t] behind the prompt."""
         rows = []

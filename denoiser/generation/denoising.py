@@ -30,7 +30,7 @@ class DenoisingProcessor(LogitsProcessor):
 
     def __call__(self, input_ids: Tensor, scores: Tensor, cur_step: int | Tensor) -> Tensor:
         """[B, canvas, V] float32; `input_ids` [B, prompt_length + whole canvases], `cur_step` counts down."""
-        written = input_ids[:, self.prompt_length :]
+        written = self.bound.written(input_ids, self.prompt_length)
         index = max(0, self.bound.steps - int(cur_step))
         size = len(self.bound.vocabulary)
         known = torch.nn.functional.pad(
@@ -49,7 +49,7 @@ class DenoisingProcessor(LogitsProcessor):
 
     def check(self, sequences: Tensor) -> list[list[Verdict]]:
         """Every guide's verdict on each of `generate()`'s sequences [B, prompt_length + t]."""
-        return self.bound.check(sequences[:, self.prompt_length :])
+        return self.bound.check(self.bound.written(sequences, self.prompt_length))
 
     def _language(self, written: Tensor, device: torch.device) -> tuple[Language, Tensor]:
         """This canvas's language, row by row from the state behind the finished canvases; rows that are finished."""

@@ -24,7 +24,7 @@ class LeftToRightProcessor(LogitsProcessor):
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         """[B, V]: the scores of the next token, for `input_ids` [B, prompt_length + t] int64."""
-        written = input_ids[:, self.prompt_length :]
+        written = self.bound.written(input_ids, self.prompt_length)
         now = written.shape[1]
         size = len(self.bound.vocabulary)
         language, far = self.bound.tables(scores.device)
@@ -43,7 +43,7 @@ class LeftToRightProcessor(LogitsProcessor):
 
     def check(self, sequences: Tensor) -> list[list[Verdict]]:
         """Every guide's verdict on each of `generate()`'s sequences [B, prompt_length + t]."""
-        return self.bound.check(sequences[:, self.prompt_length :])
+        return self.bound.check(self.bound.written(sequences, self.prompt_length))
 
     def _biased(self, written: Tensor, scores: Tensor, now: int) -> Tensor:
         size = min(len(self.bound.vocabulary), scores.shape[1])

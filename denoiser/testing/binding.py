@@ -11,11 +11,12 @@ from torch import Tensor
 from redraft.denoiser.algebra import during
 from redraft.denoiser.automaton import Automaton
 from redraft.denoiser.guide import Bound, Guide, HardGuide, SoftGuide
+from redraft.denoiser.steering import broadcasts
 from redraft.denoiser.testing.examination import Check, demand
 from redraft.denoiser.testing.facts import GuideFacts
 from redraft.denoiser.testing.moments import HOOKS, answers, differing, hooks, tensors
 
-_SHARED = ("language", *HOOKS, "check")
+_SHARED = ("language", "admit", *HOOKS, "push", "check")
 
 
 def _binds(facts: GuideFacts) -> None:
@@ -70,10 +71,7 @@ def _shapes(facts: GuideFacts) -> str:
             demand(isinstance(answer, Tensor), f"{name} returns {answer!r}, not a tensor or None")
             shape, wanted = tuple(answer.shape), tuple(canvas.open.shape)
             if name == "bias":
-                try:
-                    fits = torch.broadcast_shapes(shape, logits.shape) == logits.shape  # type: ignore[no-untyped-call]
-                except RuntimeError:
-                    fits = False
+                fits = broadcasts(shape, logits.shape)
                 demand(fits, f"bias has shape {shape}, which does not broadcast to {tuple(logits.shape)}")
             else:
                 wanted = wanted[:1] if name == "weigh" else wanted

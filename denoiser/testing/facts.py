@@ -16,6 +16,7 @@ from redraft.denoiser.canvas import Canvas
 from redraft.denoiser.errors import GuideError, InvalidGuideError, UnsatisfiableError, UnwritableTextError
 from redraft.denoiser.guide import Bound, Guide, HardGuide, SoftGuide, Verdict
 from redraft.denoiser.lift import lift
+from redraft.denoiser.particles import Particles
 from redraft.denoiser.randomness import Randomness
 from redraft.denoiser.refine import Refinement, refine
 from redraft.denoiser.regex import UTF8
@@ -35,7 +36,7 @@ class Bench:
     in tokens, None: what the guide wants; `texts` are further texts to judge; `examples` >= 1 how many
     random ones a property is tried on; `samples` >= 1 how many words are drawn from a language; `tolerance`
     in nats is how far a bias may differ where it should be the same (kernels round differently); `options`
-    are passed to every `write`, for guides that need one.
+    are passed to every `write`, for guides that need one (one that weighs whole drafts gets two particles).
     """
 
     denoiser: Denoiser = field(default_factory=ToyDenoiser)
@@ -61,6 +62,9 @@ class Allows(HardGuide):
 
     def check(self, text: str) -> Verdict:
         return self.verdict("unknown")
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class GuideFacts:
@@ -101,6 +105,12 @@ class GuideFacts:
         """The guide bound to the scene."""
         return self.guide.bind(self.scene)
 
+    @cached_property
+    def options(self) -> dict[str, Any]:
+        """The bench's options for `write`, with particles where the guide weighs whole drafts."""
+        weighs = {"particles": Particles(2)} if self.bound.weighs else {}
+        return weighs | dict(self.bench.options)
+
     def canvas(self, batch: int) -> Canvas:
         """An open canvas of the scene's length."""
         random = Randomness(range(batch), self.scene.device)
@@ -111,7 +121,8 @@ class GuideFacts:
     ) -> list[Refinement]:
         """The steps of a run of the bench's denoiser."""
         denoiser, scene = self.bench.denoiser, replace(self.scene, batch=len(seeds), steps=settings.steps)
-        prompt = denoiser.prepare("", len(seeds))
+        given = self.bench.options
+        prompt = denoiser.prepare(given.get("prompt", ""), len(seeds), given.get("condition"))
         random = Randomness(seeds, scene.device)
         return list(
             refine(denoiser, canvas, Steering(guides, scene), prompt=prompt, settings=settings, random=random)

@@ -39,8 +39,14 @@ class Moment:
             return tensor[number : number + 1] if tensor.ndim and len(tensor) == size else tensor
 
         random = Randomness(self.seeds[number : number + 1], self.step.random.device)
-        own = mapped(self, only)
-        return replace(own, step=replace(own.step, random=random), seeds=self.seeds[number : number + 1])
+        own, given = mapped(self, only), self.step.prompt
+        prompt = replace(
+            own.step.prompt,
+            texts=given.texts[number : number + 1],
+            lengths=given.lengths[number : number + 1],
+        )
+        step = replace(own.step, random=random, prompt=prompt)
+        return replace(own, step=step, seeds=self.seeds[number : number + 1])
 
 
 HOOKS: dict[str, Callable[[Any, Moment], Tensor | None]] = {

@@ -17,14 +17,17 @@ _HOOKS_WORK = ("deterministic", "verdict")
 
 def _nothing(facts: GuideFacts) -> None:
     assert isinstance(facts.guide, SoftGuide)
-    denoiser, settings = facts.bench.denoiser, Settings(steps=facts.bench.steps)
-    plain = denoiser.write([], samples=2, seed=5, settings=settings, **facts.bench.options)
-    none = denoiser.write([0.0 * facts.guide], samples=2, seed=5, settings=settings, **facts.bench.options)
-    for one, other in zip(plain, none, strict=True):
-        demand(
-            (one.tokens, one.trace) == (other.tokens, other.trace),
-            f"seed {one.seed} writes {one.text!r} without the guide and {other.text!r} at scale 0",
-        )
+    settings = Settings(steps=facts.bench.steps)
+    ways = [dict(facts.bench.options), facts.options] if facts.bound.weighs else [facts.options]
+    for options in ways:  # at scale 0 no guide needs particles
+        own = {"samples": 2, "seed": 5, "settings": settings, **options}
+        plain = facts.bench.denoiser.write([], **own)
+        none = facts.bench.denoiser.write([0.0 * facts.guide], **own)
+        for one, other in zip(plain, none, strict=True):
+            demand(
+                (one.tokens, one.trace) == (other.tokens, other.trace),
+                f"seed {one.seed} writes {one.text!r} without the guide and {other.text!r} at scale 0",
+            )
 
 
 def _pins(facts: GuideFacts) -> None:
@@ -51,10 +54,11 @@ def _pins(facts: GuideFacts) -> None:
 
 def _early(facts: GuideFacts) -> None:
     """On every canvas, and with a vocabulary of a few letters, it runs to the end or is refused at once."""
-    poor = ToyDenoiser(toy_vocabulary(b"aehst .\n", ()), length=12)
+    conditions = facts.bench.denoiser.conditions
+    poor = ToyDenoiser(toy_vocabulary(b"aehst .\n", ()), length=12, conditions=conditions)
     ways: list[tuple[ToyDenoiser, int | None, str]] = [
         (
-            ToyDenoiser(facts.scene.vocabulary, length=facts.scene.length),
+            ToyDenoiser(facts.scene.vocabulary, length=facts.scene.length, conditions=conditions),
             length,
             f"a canvas of {length} tokens",
         )
@@ -62,7 +66,7 @@ def _early(facts: GuideFacts) -> None:
     ]
     for denoiser, length, where in [*ways, (poor, None, "a vocabulary of eight letters")]:
         try:
-            denoiser.write([facts.guide], seed=3, length=length, steps=3, **facts.bench.options)
+            denoiser.write([facts.guide], seed=3, length=length, steps=3, **facts.options)
         except GuideError as error:
             demand(False, f"on {where}: {error}")
         except RedraftError as error:
@@ -76,7 +80,7 @@ def _cost(facts: GuideFacts) -> str:
     """Not judged: what the guide takes of a run of the bench's denoiser."""
     denoiser, guides = facts.bench.denoiser, [facts.guide]
     settings = Settings(steps=facts.bench.steps)
-    options = {"settings": settings, "length": facts.scene.length, **facts.bench.options}
+    options = {"settings": settings, "length": facts.scene.length, **facts.options}
     result = denoiser.write(guides, samples=4, seed=1, **options)[0]
     timing = result.timing
     each = timing.guides_ms[str(facts.guide)] / result.forward_passes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -47,13 +47,20 @@ def toy_vocabulary(alphabet: bytes = bytes(range(256)), words: Sequence[str] = W
 class ToyDenoiser(Denoiser):
     """Logits that are a fixed rough function of a row's tokens and their neighbours; the same for every batch.
 
-    `sharpness` is about the logits' standard deviation over tokens, in nats. `calls` counts forward passes.
+    `sharpness` is about the logits' standard deviation over tokens, in nats. `conditions` are tags that it takes,
+    by kind; a tag shifts the logits at every place. `calls` counts forward passes.
     """
 
     name = "toy"
 
     def __init__(
-        self, vocabulary: Vocabulary | None = None, *, length: int = 24, sharpness: float = 3.0, seed: int = 0
+        self,
+        vocabulary: Vocabulary | None = None,
+        *,
+        length: int = 24,
+        sharpness: float = 3.0,
+        seed: int = 0,
+        conditions: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
         self.vocabulary = vocabulary or toy_vocabulary()
         own = self.vocabulary
@@ -68,14 +75,18 @@ class ToyDenoiser(Denoiser):
         self._in = torch.randn(len(own), width, generator=generator)
         self._out = torch.randn(width, len(own), generator=generator) * sharpness / 4
         self._place = torch.randn(self.max_length, width, generator=generator)
+        self.conditions = dict(conditions or {})
+        tags = [(kind, value) for kind, values in self.conditions.items() for value in values]
+        self._tags = {tag: torch.randn(width, generator=generator) for tag in tags}
         written = {own.eos_id, own.pad_id if own.eos_id is not None else None}
         self._never = torch.tensor([k for k, b in enumerate(own.token_bytes) if not b and k not in written])
 
     def __call__(self, canvas: Canvas, prompt: Prompt) -> Tensor:
         self.calls += 1
         rows = []
+        tags = sum((self._tags[tag] for tag in prompt.condition.items()), start=torch.zeros(()))
         for tokens in canvas.tokens:  # row by row: the same numbers whatever the batch
             hidden = self._in[tokens]
-            around = hidden + hidden.roll(1, 0) - hidden.roll(-1, 0) + self._place[: len(tokens)]
+            around = hidden + hidden.roll(1, 0) - hidden.roll(-1, 0) + self._place[: len(tokens)] + tags
             rows.append(torch.tanh(around) @ self._out)
         return torch.stack(rows).index_fill(-1, self._never, -torch.inf)

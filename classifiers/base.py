@@ -16,6 +16,16 @@ class InvalidClassifierError(RedraftError, ValueError):
     """A classifier's files, labels or training texts are not what they must be."""
 
 
+def needs_sklearn() -> None:
+    """Raise `InvalidClassifierError` where scikit-learn, which fits classifiers, is not installed."""
+    try:
+        import sklearn  # noqa: F401
+    except ImportError as error:
+        raise InvalidClassifierError(
+            "to fit a classifier takes scikit-learn: pip install 'redraft[classifiers]'"
+        ) from error
+
+
 @runtime_checkable
 class Classifier(Protocol):
     """Probabilities of labels for whole texts.

@@ -1,4 +1,4 @@
-"""Fit a calibrated logistic regression on sets of keys; the only place that needs scikit-learn."""
+"""Fit a calibrated logistic regression on sets of keys; with `head_fitting.py` all that needs scikit-learn."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from redraft.classifiers.base import InvalidClassifierError
+from redraft.classifiers.base import InvalidClassifierError, needs_sklearn
 
 FOLDS = 4
 STRENGTHS = (0.03, 0.1, 0.3, 1.0)
@@ -66,6 +66,7 @@ def fit_table(
 
 
 def _presence(documents: Sequence[frozenset[bytes]], keys: Sequence[bytes]) -> Any:
+    needs_sklearn()
     from scipy.sparse import csr_matrix
 
     number = {key: k for k, key in enumerate(keys)}

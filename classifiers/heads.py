@@ -13,7 +13,7 @@ import safetensors
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
-from redraft.classifiers.base import InvalidClassifierError
+from redraft.classifiers.base import InvalidClassifierError, needs_sklearn
 from redraft.classifiers.head_fitting import fit_head, fit_temperature
 from redraft.classifiers.storage import FORMAT, read_meta
 
@@ -77,6 +77,7 @@ class Head:
         """
         own = self.labels or tuple(sorted(set(labels)))
         truth = numbered(texts, labels, own)
+        needs_sklearn()
         weights, offsets, temperature = fit_head(self.examples(texts), truth, len(own), groups)
         return replace(self, labels=own, weights=weights, offsets=offsets, temperature=temperature)
 

@@ -85,13 +85,21 @@ def read_labelled(path: str | Path) -> tuple[list[str], list[str]]:
         label, text = (str(part).strip() if part is not None else "" for part in pair)
         if not label or not text:
             raise InvalidClassifierError(
-                f"{path} line {number}: a label and a text are needed, separated by a tab"
+                f"{path} line {number}: a label and a text are needed: {_form(path)}"
             )
         texts.append(text)
         labels.append(label)
     if not texts:
-        raise InvalidClassifierError(f"{path} has no texts: write label<TAB>text, one a line")
+        raise InvalidClassifierError(f"{path} has no texts: {_form(path)}")
     return texts, labels
+
+
+def _form(path: Path) -> str:
+    if path.suffix == ".csv":
+        return "give a header with the columns label and text"
+    if path.suffix in (".jsonl", ".json"):
+        return 'write {"label": ..., "text": ...}, one a line'
+    return "write label<TAB>text, one a line"
 
 
 def _pairs(path: Path) -> list[tuple[int, tuple[str | None, str | None]]]:
@@ -101,7 +109,7 @@ def _pairs(path: Path) -> list[tuple[int, tuple[str | None, str | None]]]:
             return [(rows.line_num, (row.get("label"), row.get("text"))) for row in rows]
     lines = [
         (k, line)
-        for k, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), 1)
+        for k, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), 1)
         if line.strip()
     ]
     if path.suffix in (".jsonl", ".json"):
@@ -111,9 +119,7 @@ def _pairs(path: Path) -> list[tuple[int, tuple[str | None, str | None]]]:
                 table = json.loads(line)
                 found.append((number, (table["label"], table["text"])))
             except (ValueError, KeyError, TypeError) as error:
-                raise InvalidClassifierError(
-                    f'{path} line {number}: write {{"label": ..., "text": ...}}, one a line'
-                ) from error
+                raise InvalidClassifierError(f"{path} line {number}: {_form(path)}") from error
         return found
     split = [(number, line.partition("\t")) for number, line in lines]
     return [(number, (label, text)) for number, (label, _, text) in split]

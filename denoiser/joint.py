@@ -37,7 +37,7 @@ def joint_language(
     `stages(name)` may say how a language narrows, part by part, so that the error names the part that fails.
     """
     keys = tuple(sorted({automaton.key for _, automaton in named}))
-    name = (scene.vocabulary.key, scene.length, keys, str(scene.device), ENTRIES)
+    name = (scene.vocabulary.key, scene.length, keys, str(scene.device), scene.parts, ENTRIES)
     language = _KEPT.pop(name, None)
     if language is None:
         try:
@@ -65,14 +65,15 @@ def writable(vocabulary: Vocabulary) -> tuple[Automaton, ...]:
         everything = everything & lift(begun, vocabulary.token_bytes)
     if not vocabulary.whole_first:
         return (everything,)
-    broken = np.array([not _is_whole(raw) for raw in vocabulary.token_bytes])
+    broken = np.array([not is_whole(raw) for raw in vocabulary.token_bytes])
     whole = Automaton(
         broken.astype(np.int32), np.array([[0, 1], [1, 1]], np.int32), 0, np.array([True, False])
     )
     return (whole & everything if vocabulary.prefix else whole), everything
 
 
-def _is_whole(raw: bytes | None) -> bool:
+def is_whole(raw: bytes | None) -> bool:
+    """Whether a token's bytes are one or more whole characters."""
     try:
         return bool(raw) and bool((raw or b"").decode())
     except UnicodeDecodeError:
@@ -83,7 +84,8 @@ def _joint(
     named: Sequence[tuple[str, Automaton]], keys: tuple[str, ...], scene: Scene, stages: Stages | None
 ) -> Language:
     automata = [automaton for _, automaton in named]
-    for level, base in enumerate(writable(scene.vocabulary)):
+    bases = list(enumerate(writable(scene.vocabulary)))
+    for level, base in bases[-1:] if scene.parts else bases:
         name = (scene.vocabulary.key, scene.length, keys, level, ENTRIES)
         language = _on_canvas(_kept_factors([base, *automata], name, scene), scene)
         if language is not None:

@@ -15,6 +15,7 @@ from torch import Tensor
 from redraft.denoiser.base import Denoiser
 from redraft.denoiser.errors import InvalidGuideError, UnsatisfiableError
 from redraft.denoiser.guide import Guide, SoftGuide, Span
+from redraft.denoiser.joint import is_whole
 from redraft.denoiser.language import feasible
 from redraft.denoiser.randomness import Randomness
 from redraft.denoiser.result import Result
@@ -265,7 +266,10 @@ def _run(
     eos, pad = denoiser.vocabulary.eos_id, denoiser.vocabulary.pad_id
     length = max(map(len, rows)) + int(eos is not None)
     count = settings.particles.count if settings.particles else 1
-    scene = Scene(denoiser.vocabulary, denoiser.device, len(rows) * count, length, settings.steps)
+    broken = not all(is_whole(denoiser.vocabulary.token_bytes[tokens[k]]) for k in rows[0] if k >= 0)
+    scene = Scene(
+        denoiser.vocabulary, denoiser.device, len(rows) * count, length, settings.steps, parts=broken
+    )
     steering = Steering(guides, scene)
 
     def filled(row: list[int]) -> list[int]:

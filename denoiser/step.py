@@ -54,7 +54,8 @@ class Scene:
     """Where a guide is bound: one vocabulary, device, canvas shape [batch, length] and number of steps.
 
     `ending` is 1 where the denoiser closes a text with an EOS token (it takes one position of the canvas),
-    0 where the text fills the canvas exactly.
+    0 where the text fills the canvas exactly. `parts`: the canvas holds tokens that are parts of characters
+    already, so that a vocabulary that keeps to whole characters where it can (`whole_first`) cannot.
     """
 
     vocabulary: Vocabulary
@@ -63,6 +64,7 @@ class Scene:
     length: int
     steps: int
     prompt: str = ""
+    parts: bool = False
 
     @property
     def ending(self) -> int:

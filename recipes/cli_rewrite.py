@@ -22,7 +22,10 @@ def rewrite(
     classifier: Annotated[
         str | None, Option(metavar="DIR:LABEL", help="A classifier of your own and the label wanted.")
     ] = None,
-    scale: Annotated[float, Option(metavar="X", help="Strength of the style, tone or classifier.")] = 2.0,
+    scale: Annotated[
+        float | None,
+        Option(metavar="X", help="Strength of the style, tone or classifier: 2, or with --target 1."),
+    ] = None,
     keyword: Annotated[list[str] | None, Option(metavar="WORD", help="Must occur. Repeatable.")] = None,
     forbid: Annotated[list[str] | None, Option(metavar="PHRASE", help="Must not occur. Repeatable.")] = None,
     keep: Annotated[float, Option(metavar="X", help="Share of the text that stays.")] = 0.7,

@@ -123,7 +123,7 @@ def parse_conditions(pairs: Sequence[str]) -> dict[str, str] | None:
 
 def _text(path: str) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8")
+        return Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidRecipeError(f"--json-schema: {path} cannot be read: {error}") from error
 

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from redraft.denoiser.errors import InvalidGuideError, UnsatisfiableError, UnwritableTextError
 from redraft.denoiser.guide import Guide, SoftGuide
 from redraft.denoiser.rewrite import Rewriting, overlap
 from redraft.recipes.errors import InvalidRecipeError
 from redraft.recipes.report import verdict_dict
-from redraft.recipes.texts import Cut, texts
+from redraft.recipes.texts import Cut, Text, named, texts
 
 
 @dataclass(frozen=True)
@@ -24,12 +25,15 @@ class Wishes:
     sentiment: str | None = None
     target: float | None = None
     classifier: str | None = None
-    scale: float = 2.0
+    scale: float | None = None
     keyword: Sequence[str] = ()
     forbid: Sequence[str] = ()
 
     def guides(self) -> list[Guide]:
-        """Soft guides with the scale, or with the target; hard ones as they are. Raises where there is none."""
+        """Soft guides times the scale (2, or 1 where there is a target); hard ones as they are.
+
+        Raises `InvalidRecipeError` where there is none, or none that a target or scale is for.
+        """
         from redraft.guidance import Classifier, Forbid, Keywords, Sentiment, Style
 
         soft: list[SoftGuide] = []
@@ -42,7 +46,12 @@ class Wishes:
             if not (folder and mark and label):
                 raise InvalidRecipeError(f"--classifier is {self.classifier!r}: write DIR:LABEL")
             soft.append(Classifier(folder, label, self.target))
-        guides: list[Guide] = [g if self.target is not None else self.scale * g for g in soft]
+        for option, value in (("--target", self.target), ("--scale", self.scale)):
+            if value is not None and not soft:
+                raise InvalidRecipeError(f"{option} is for --style, --sentiment or --classifier: give one")
+        usual = 2.0 if self.target is None else None
+        scale = usual if self.scale is None else self.scale
+        guides: list[Guide] = [guide if scale is None else scale * guide for guide in soft]
         guides += [Keywords(*self.keyword)] if self.keyword else []
         guides += [Forbid(*self.forbid)] if self.forbid else []
         if not guides:
@@ -66,7 +75,9 @@ def perform(
     1 where a text violates a hard guide after all (which is a bug), else 0.
     """
     guides = wishes.guides()
-    given = [text.text for text in texts([file], Cut())]
+    given = list(texts([file], Cut()))
+    if not given:
+        raise InvalidRecipeError(f"{named(file)} has no text: give one text a line")
     from redraft.denoiser import load
 
     denoiser, (measure, by) = load(model, device=device), _measure()
@@ -75,8 +86,15 @@ def perform(
         print(f"seed {seed}, similarity by {by}", file=sys.stderr)
     sound = True
     for number, text in enumerate(_tracked(given)):
-        own = [phrase for phrase in protect if phrase in text]
-        made = denoiser.rewrite(text, guides, protect=own, seed=seed + number, similarity=measure, **options)
+        own = [phrase for phrase in protect if phrase in text.text]
+        try:
+            made = denoiser.rewrite(
+                text.text, guides, protect=own, seed=seed + number, similarity=measure, **options
+            )
+        except (InvalidGuideError, UnsatisfiableError, UnwritableTextError) as error:
+            where = f"{named(file)}, line {text.line}: "
+            error.args = (where + str(error), *error.args[1:])
+            raise
         sound = sound and made.result.satisfied
         _show(made, as_json)
     return 0 if sound else 1
@@ -93,7 +111,7 @@ def _measure() -> tuple[Callable[[str, Sequence[str]], Sequence[float]], str]:
         return overlap, "overlap of words (sentence embeddings need redraft[classifiers])"
 
 
-def _tracked(given: Sequence[str]) -> Iterable[str]:
+def _tracked(given: Sequence[Text]) -> Iterable[Text]:
     if len(given) < 2 or not sys.stderr.isatty():
         return given
     from rich.console import Console

@@ -136,8 +136,8 @@ def _json(text: str, file: str, parameters: Mapping[str, Parameter]) -> Iterator
         if not line.strip():
             continue
         try:
-            table = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as error:
+            table = json.loads(line, parse_constant=_refuse)
+        except (ValueError, RecursionError) as error:
             raise InvalidRecipeError(f"{file}, line {number} is not JSON: {error}") from error
         if not isinstance(table, dict):
             raise InvalidRecipeError(f"{file}, line {number} is {line[:40]!r}: give one JSON object a line")
@@ -147,6 +147,10 @@ def _json(text: str, file: str, parameters: Mapping[str, Parameter]) -> Iterator
                     f'{file}, line {number}: "{name}" is no parameter of the recipe: {did_you_mean(name, known)}'
                 )
         yield table
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no number of JSON")
 
 
 def _seed(cell: Any) -> int:

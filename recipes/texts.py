@@ -88,7 +88,7 @@ def _parts(stream: BinaryIO, file: str, separator: str) -> Iterator[Text]:
 
 
 def _field(line: str, field: str, file: str, number: int) -> str:
-    where = f"{_named(file)}, line {number}"
+    where = f"{named(file)}, line {number}"
     try:
         value: Any = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -115,7 +115,7 @@ def _decoded(raw: bytes, file: str, number: int | None) -> str:
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        where = f"{_named(file)}, line {number}" if number is not None else _named(file)
+        where = f"{named(file)}, line {number}" if number is not None else named(file)
         raise InvalidRecipeError(f"{where} is not UTF-8 text: save it as UTF-8") from error
 
 
@@ -123,7 +123,8 @@ def _without_end(text: str) -> str:
     return text.removesuffix("\n").removesuffix("\r")
 
 
-def _named(file: str) -> str:
+def named(file: str) -> str:
+    """What a file is called in a message."""
     return "standard input" if file == "-" else file
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -169,6 +170,21 @@ def test_labelled_files_in_three_forms(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text, encoding="utf-8")
         with pytest.raises(InvalidClassifierError, match=name):
             read_labelled(tmp_path / name)
+
+
+def test_a_line_separator_in_json_is_text(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    pairs = [{"label": "pirate", "text": "Arr\u2028matey"}, {"label": "office", "text": "Re\x85garding"}]
+    path.write_text("\n".join(json.dumps(pair, ensure_ascii=False) for pair in pairs), encoding="utf-8")
+    assert read_labelled(path)[0] == [pair["text"] for pair in pairs]
+
+
+@pytest.mark.parametrize("kind", ["tokens", "noise-aware"])
+def test_without_scikit_learn_the_extra_is_named(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("sklearn", "sklearn.linear_model", "scipy", "scipy.sparse"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(InvalidClassifierError, match=r"redraft\[classifiers\]"):
+        fit(TEXTS, LABELS, kind)
 
 
 def test_one_call_fits_token_scores_of_a_few_texts(tmp_path: Path) -> None:

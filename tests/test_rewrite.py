@@ -16,8 +16,9 @@ from toys import WORDS, Chaos, small_vocabulary
 
 from redraft.denoiser import InvalidGuideError, Particles, Settings, UnsatisfiableError
 from redraft.denoiser.rewrite import _opened, _opinions, _stretched, _words, overlap
-from redraft.guidance import Bias, Forbid, Keywords, Reward, Words
+from redraft.guidance import Bias, Forbid, Keywords, Reward, Style, Words
 from redraft.recipes.cli import run
+from redraft.recipes.rewriting import Wishes
 
 DENOISER = Chaos(small_vocabulary(whole_first=True), sharpness=1.0)
 texts = st.lists(st.sampled_from(WORDS), min_size=3, max_size=12).map(" ".join)
@@ -190,3 +191,42 @@ def test_the_command(
     assert all(0.3 < row["kept"] <= 1 and row["reopened"] and row["verdicts"] for row in rows)
     assert run(["rewrite", str(file)]) == 2
     assert "--style" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--keyword", "sea", "--target", "0.9"], "--target is for --style"),
+        (["--forbid", "sea", "--scale", "3"], "--scale is for --style"),
+        (["--style", "formal"], "no text"),
+    ],
+)
+def test_an_option_or_a_file_without_effect_is_refused(
+    options: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("\n" if said == "no text" else "The sea.\n", encoding="utf-8")
+    assert run(["rewrite", str(file), *options]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_scale_multiplies_a_target() -> None:
+    assert Wishes(style="formal", target=0.9).guides() == [Style("formal", 0.9)]
+    assert Wishes(style="formal", target=0.9, scale=3.0).guides() == [3.0 * Style("formal", 0.9)]
+    assert Wishes(style="formal").guides() == [2.0 * Style("formal")]
+
+
+def test_characters_without_a_token_are_kept() -> None:
+    """The vocabulary keeps to whole characters where it can; what is kept says that it cannot."""
+    made = DENOISER.rewrite("the dog ñ ran home", [Words(3, 9)], protect=["ñ"], seed=1, steps=2)
+    assert "ñ" in made.text
+    assert made.result.satisfied
+
+
+def test_the_line_that_cannot_be_rewritten_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("\n" + "word " * 400, encoding="utf-8")
+    assert run(["rewrite", str(file), "--style", "formal", "--tries", "1"]) == 2
+    assert f"{file}, line 2: the text has" in capsys.readouterr().err

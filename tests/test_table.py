@@ -87,6 +87,14 @@ def test_a_row_is_the_recipe_with_its_own_values(run: Run) -> None:
     assert alone[0].text == first["text"]
 
 
+@pytest.mark.parametrize("value", ["NaN", "-Infinity", "1" * 5000])
+def test_what_json_has_no_number_for_is_refused(run: Run, value: str) -> None:
+    Path("t.jsonl").write_text('{"who": "dog"}\n{"who": "cat", "most": %s}\n' % value)  # noqa: UP031
+    code, out, err = run("--table", "t.jsonl", "--seed", "5")
+    assert (code, out) == (2, "")
+    assert "t.jsonl, line 2 is not JSON" in err
+
+
 def test_json_lines_have_typed_values(run: Run) -> None:
     rows = [
         {"who": "dog", "loud": True},

@@ -3,8 +3,10 @@
     python benchmarks/families.py [--only NAME] [--batch 2] [--length 64] [--steps 8] [--repeats 5] [--threads 2]
 
 Small random models of every family over the embedded vocabulary; the numbers say what guides add to a step, not how
-fast a real checkpoint is. Guided and unguided runs are interleaved and repeated; medians over runs of milliseconds a
-step are printed. To add a family write a function from a vocabulary to a denoiser and put it in FAMILIES.
+fast a real checkpoint is. The share is what the guides add, in parts of the denoiser's own step: on models this small it
+is large whatever the guides cost, and only the embedded denoiser's row is one of a model in use (the bar there is 15 %
+at --batch 8). LLaDA, Dream and MDLM are their adapters on a network of BERT's. Guided and unguided runs are
+interleaved and repeated; medians of milliseconds a step are printed. To add a family write a function from a vocabulary to a denoiser and put it in FAMILIES.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import argparse
 import statistics
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -32,17 +35,76 @@ def embedded(vocabulary: Vocabulary) -> Denoiser:
     return load()
 
 
+SIZES: dict[str, int] = {
+    "hidden_size": WIDTH, "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "intermediate_size": 4 * WIDTH,
+}  # fmt: skip
+
+
 def bert(vocabulary: Vocabulary) -> Denoiser:
-    """A masked language model of `transformers`."""
+    """BERT's native class."""
     from transformers import BertConfig, BertForMaskedLM
 
     from redraft.denoiser.models.masked_lm import MaskedLM
 
-    config = BertConfig(
-        vocab_size=len(vocabulary), hidden_size=WIDTH, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
-        intermediate_size=4 * WIDTH,
-    )  # fmt: skip
+    config = BertConfig(vocab_size=len(vocabulary), **SIZES)
     return MaskedLM(BertForMaskedLM(config), vocabulary, name="bert")
+
+
+def roberta(vocabulary: Vocabulary) -> Denoiser:
+    """RoBERTa's native class."""
+    from transformers import RobertaConfig, RobertaForMaskedLM
+
+    from redraft.denoiser.models.masked_lm import MaskedLM
+
+    config = RobertaConfig(vocab_size=len(vocabulary), pad_token_id=vocabulary.pad_id, **SIZES)
+    return MaskedLM(RobertaForMaskedLM(config), vocabulary, name="roberta")
+
+
+def modernbert(vocabulary: Vocabulary) -> Denoiser:
+    """ModernBERT's native class."""
+    from transformers import ModernBertConfig, ModernBertForMaskedLM
+
+    from redraft.denoiser.models.masked_lm import MaskedLM
+
+    config = ModernBertConfig(
+        vocab_size=len(vocabulary), pad_token_id=vocabulary.pad_id, bos_token_id=0, cls_token_id=0,
+        eos_token_id=vocabulary.eos_id, sep_token_id=vocabulary.eos_id, **SIZES,
+    )  # fmt: skip
+    return MaskedLM(ModernBertForMaskedLM(config), vocabulary, name="modernbert")
+
+
+class StandIn(torch.nn.Module):
+    """A bidirectional network that is called as code that comes with a checkpoint is: whatever it is given besides."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        from transformers import BertConfig, BertForMaskedLM
+
+        super().__init__()
+        self.body = BertForMaskedLM(BertConfig(vocab_size=len(vocabulary), **SIZES))
+
+    def forward(self, input_ids: torch.Tensor, *args: Any, **options: Any) -> Any:
+        return self.body(input_ids=input_ids)
+
+
+def llada(vocabulary: Vocabulary) -> Denoiser:
+    """LLaDA's adapter on a stand-in."""
+    from redraft.denoiser.models.llada import LLaDA
+
+    return LLaDA(StandIn(vocabulary), vocabulary, name="llada")
+
+
+def dream(vocabulary: Vocabulary) -> Denoiser:
+    """Dream's adapter on a stand-in: logits shifted by one."""
+    from redraft.denoiser.models.dream import Dream
+
+    return Dream(StandIn(vocabulary), vocabulary, name="dream")
+
+
+def mdlm(vocabulary: Vocabulary) -> Denoiser:
+    """MDLM's adapter on a stand-in: a noise level beside the tokens."""
+    from redraft.denoiser.models.mdlm import MDLM
+
+    return MDLM(StandIn(vocabulary), vocabulary, name="mdlm")
 
 
 def diffusion_gemma(vocabulary: Vocabulary) -> Denoiser:
@@ -81,11 +143,13 @@ def block_causal(vocabulary: Vocabulary) -> Denoiser:
     return BlockCausal(LlamaForCausalLM(config), vocabulary, name="block-causal", block=32)
 
 
-FAMILIES: list[Callable[[Vocabulary], Denoiser]] = [embedded, bert, diffusion_gemma, block_causal]
+FAMILIES: list[Callable[[Vocabulary], Denoiser]] = [
+    embedded, bert, roberta, modernbert, llada, dream, mdlm, diffusion_gemma, block_causal,
+]  # fmt: skip
 
 
 def step_ms(denoiser: Denoiser, steering: Steering, steps: int, seed: int) -> tuple[float, float]:
-    """Milliseconds in the denoiser and outside it, per step of one run."""
+    """Milliseconds in the denoiser and outside it: medians over the steps of one run."""
     scene = steering.scene
     random = Randomness(range(seed, seed + scene.batch), denoiser.device)
     canvas = denoiser.noise.blank(scene.length, random)
@@ -93,7 +157,7 @@ def step_ms(denoiser: Denoiser, steering: Steering, steps: int, seed: int) -> tu
     settings = denoiser.settings.override(steps=steps)
     run = refine(denoiser, canvas, steering, prompt=prompt, settings=settings, random=random)
     spent = [(r.denoiser_ms, r.guidance_ms) for r in run]
-    return sum(a for a, _ in spent) / len(spent), sum(b for _, b in spent) / len(spent)
+    return statistics.median(a for a, _ in spent), statistics.median(b for _, b in spent)
 
 
 def main() -> None:

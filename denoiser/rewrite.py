@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from redraft.denoiser.base import Denoiser
+from redraft.denoiser.canvas import Canvas
 from redraft.denoiser.errors import InvalidGuideError, UnsatisfiableError
 from redraft.denoiser.guide import Guide, SoftGuide, Span
 from redraft.denoiser.language import feasible
@@ -20,7 +21,7 @@ from redraft.denoiser.randomness import Randomness
 from redraft.denoiser.result import Result
 from redraft.denoiser.settings import Settings
 from redraft.denoiser.steering import Steering
-from redraft.denoiser.step import Scene, Step
+from redraft.denoiser.step import Prompt, Scene, Step
 from redraft.denoiser.swarm import derived
 from redraft.denoiser.write import run_canvas
 
@@ -182,7 +183,7 @@ def _opinions(
     blank = denoiser.noise.blank(len(ids), random)
     canvas = blank.commit(text, ~hidden, torch.ones_like(blank.confidence))
     prompt = denoiser.prepare("", PARTS, condition)
-    logits = denoiser(canvas, prompt)
+    logits = _seen(denoiser, canvas, text, prompt)
     scene = Scene(vocabulary, denoiser.device, PARTS, len(ids), settings.steps)
     steering = Steering([guide for guide in guides if isinstance(guide, SoftGuide)], scene)
     bias = steering.bias(
@@ -194,6 +195,21 @@ def _opinions(
         full = bias.expand_as(logits)
         style = ((logits + full).softmax(-1) * full).sum(-1) - full.gather(-1, text[..., None]).squeeze(-1)
     return tuple(torch.where(hidden, v, 0.0).sum(0)[:n].double().clamp(-50, 50) for v in (style, surprise))  # type: ignore[return-value]
+
+
+def _seen(denoiser: Denoiser, canvas: Canvas, text: Tensor, prompt: Prompt) -> Tensor:
+    """Logits [B, L, V] of a whole canvas; a denoiser that writes block by block is asked once a block."""
+    length = canvas.tokens.shape[1]
+    if denoiser.block is None:
+        return denoiser(canvas, prompt)
+    parts = []
+    for first in range(0, length, denoiser.block):
+        end = min(first + denoiser.block, length)
+        shown = canvas.first(end)
+        before = torch.arange(end, device=text.device) < first
+        shown = shown.commit(text[:, :end], before & shown.open, shown.confidence)
+        parts.append(denoiser(shown, prompt)[:, first:])
+    return torch.cat(parts, dim=1)
 
 
 def _losses(
@@ -283,10 +299,7 @@ def _run(
         possible[:, None], held, held[0]
     )  # other widths may not fit the guides: then as it was
     seeds = range(seed, seed + len(rows))
-    blank = denoiser.noise.blank(
-        length, Randomness([s for s in seeds for _ in range(count)], denoiser.device)
-    )
-    return run_canvas(denoiser, steering, guides, seeds, settings, blank.pin(held, held >= 0), condition)
+    return run_canvas(denoiser, steering, guides, seeds, settings, held, condition)
 
 
 def _spans(text: str, tokens: Sequence[int], opened: Sequence[bool], denoiser: Denoiser) -> tuple[Span, ...]:

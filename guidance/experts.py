@@ -16,7 +16,6 @@ from redraft.denoiser.guide import finite
 from redraft.denoiser.randomness import Randomness
 from redraft.guidance.condition_free import LIMIT, log_ratio, tempered
 
-
 Model = Annotated[str, Or(Denoiser)]
 """A name or folder for `load`, or a denoiser."""
 

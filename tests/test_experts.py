@@ -121,7 +121,11 @@ class Echo(Chaos):
     """Chaos whose first logits follow the last token of the row's own prompt, and its noise what stands behind."""
 
     def __call__(self, canvas: Canvas, prompt: Prompt) -> Tensor:
-        last = prompt.tokens[:, -1:] if prompt.tokens.shape[1] else canvas.tokens.new_zeros(len(canvas.tokens), 1)
+        last = (
+            prompt.tokens[:, -1:]
+            if prompt.tokens.shape[1]
+            else canvas.tokens.new_zeros(len(canvas.tokens), 1)
+        )
         return super().__call__(canvas, prompt) + 3.0 * torch.tanh(self._in[last] @ self._out)
 
 
@@ -153,7 +157,9 @@ def test_an_expert_sees_its_own_noise_and_what_the_writer_sees() -> None:
     run.write(Experts(((Watched(vocabulary), 0.5),)), seed=1, length=8, steps=3)  # type: ignore[arg-type]
     assert seen
     assert all((canvas.tokens[canvas.open] == vocabulary.mask_id).all() for canvas in seen)
-    with pytest.raises(InvalidGuideError, match="writes blocks of 4 tokens and the denoiser that writes whole"):
+    with pytest.raises(
+        InvalidGuideError, match="writes blocks of 4 tokens and the denoiser that writes whole"
+    ):
         run.write(Experts(((Chaos(vocabulary, block=4), 0.5),)), seed=1, length=8)  # type: ignore[arg-type]
 
 

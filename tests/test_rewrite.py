@@ -12,9 +12,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from test_soft_guides import VOCABULARY, Toy, noise
-from toys import WORDS, Chaos, small_vocabulary
+from torch import Tensor
+from toys import WORDS, Chaos, small_vocabulary, uniform
 
-from redraft.denoiser import InvalidGuideError, Particles, Settings, UnsatisfiableError
+from redraft.denoiser import Canvas, InvalidGuideError, Particles, Prompt, Settings, UnsatisfiableError
 from redraft.denoiser.rewrite import _opened, _opinions, _stretched, _words, overlap
 from redraft.guidance import Bias, Forbid, Keywords, Reward, Words
 from redraft.recipes.cli import run
@@ -103,6 +104,32 @@ def test_style_is_what_the_guide_would_gain() -> None:
         gain = strength * float(q[fox].sum()) - strength * (token in fox)
         assert float(style[i]) == pytest.approx(gain, abs=1e-5)
         assert float(surprise[i]) == pytest.approx(-float(log_p[i, token]), abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["blocks", "noise", "noise in blocks", "no end"])
+def test_every_kind_of_denoiser_rewrites(kind: str) -> None:
+    vocabulary = small_vocabulary(whole_first=True, eos=kind != "no end")
+    seen: list[Canvas] = []
+
+    class Watched(Chaos):
+        def __call__(self, canvas: Canvas, prompt: Prompt) -> Tensor:
+            seen.append(canvas)
+            return super().__call__(canvas, prompt)
+
+    denoiser = Watched(
+        vocabulary,
+        noise=uniform(vocabulary) if "noise" in kind else None,
+        block=4 if "blocks" in kind else None,
+    )
+    text = "the old storm hit the dark house and the dog ran home"
+    made = denoiser.rewrite(text, Forbid("house"), keep=0.6, protect=["the"], seed=3, steps=8)
+    assert "house" not in made.text.lower().split()
+    assert made.text.count("the") >= 3
+    assert made.result.satisfied
+    if denoiser.block:  # it is asked for its own block alone, behind finished text
+        for canvas in seen:
+            start = (canvas.tokens.shape[1] - 1) // denoiser.block * denoiser.block
+            assert not canvas.open[:, :start].any()
 
 
 def test_hard_guides_hold_and_contradictions_are_named() -> None:

@@ -1,12 +1,13 @@
 """What guides cost on each family of denoisers, in one process.
 
-    python benchmarks/families.py [--only NAME] [--batch 2] [--length 64] [--steps 8] [--repeats 5] [--threads 2]
+    python benchmarks/families.py [--only NAME] [--batch 2] [--length 64] [--steps 6] [--repeats 4] [--threads 2]
 
 Small random models of every family over the embedded vocabulary; the numbers say what guides add to a step, not how
-fast a real checkpoint is. The share is what the guides add, in parts of the denoiser's own step: on models this small it
-is large whatever the guides cost, and only the embedded denoiser's row is one of a model in use (the bar there is 15 %
-at --batch 8). LLaDA, Dream and MDLM are their adapters on a network of BERT's. Guided and unguided runs are
-interleaved and repeated; medians of milliseconds a step are printed. To add a family write a function from a vocabulary to a denoiser and put it in FAMILIES.
+fast a real checkpoint is. The share is what the guides add, in parts of the denoiser's own step: on models this small
+it is large whatever the guides cost, and only the embedded denoiser's row is one of a model in use (the bar there is
+15 % at --batch 8). LLaDA, Dream and MDLM are their adapters on a network of BERT's. Guided and unguided runs are
+interleaved and repeated; medians over all steps but each run's first, in milliseconds, are printed. To add a family
+write a function from a vocabulary to a denoiser and put it in FAMILIES.
 """
 
 from __future__ import annotations
@@ -148,16 +149,15 @@ FAMILIES: list[Callable[[Vocabulary], Denoiser]] = [
 ]  # fmt: skip
 
 
-def step_ms(denoiser: Denoiser, steering: Steering, steps: int, seed: int) -> tuple[float, float]:
-    """Milliseconds in the denoiser and outside it: medians over the steps of one run."""
+def step_ms(denoiser: Denoiser, steering: Steering, steps: int, seed: int) -> list[tuple[float, float]]:
+    """Milliseconds in the denoiser and outside it, for each step of one run but the first."""
     scene = steering.scene
     random = Randomness(range(seed, seed + scene.batch), denoiser.device)
     canvas = denoiser.noise.blank(scene.length, random)
     prompt = denoiser.prepare("The old man", scene.batch)
     settings = denoiser.settings.override(steps=steps)
     run = refine(denoiser, canvas, steering, prompt=prompt, settings=settings, random=random)
-    spent = [(r.denoiser_ms, r.guidance_ms) for r in run]
-    return statistics.median(a for a, _ in spent), statistics.median(b for _, b in spent)
+    return [(r.denoiser_ms, r.guidance_ms) for r in run][1:]
 
 
 def main() -> None:
@@ -165,7 +165,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", default="")
-    for name, value in (("batch", 2), ("length", 64), ("steps", 8), ("repeats", 5), ("threads", 2)):
+    for name, value in (("batch", 2), ("length", 64), ("steps", 6), ("repeats", 4), ("threads", 2)):
         parser.add_argument(f"--{name}", type=int, default=value)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -182,7 +182,7 @@ def main() -> None:
         spent: dict[str, list[tuple[float, float]]] = {name: [] for name in bound}
         for repeat in range(options.repeats):
             for name, steering in bound.items():
-                spent[name].append(step_ms(denoiser, steering, options.steps, 100 * repeat))
+                spent[name] += step_ms(denoiser, steering, options.steps, 100 * repeat)
         plain = statistics.median(outside for _, outside in spent["unguided"])
         for name in bound:
             inside, outside = (statistics.median(column) for column in zip(*spent[name], strict=True))

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from redraft.denoiser.base import Denoiser
 from redraft.denoiser.canvas import Canvas
+from redraft.denoiser.checked import check
 from redraft.denoiser.errors import InvalidGuideError, UnsatisfiableError
 from redraft.denoiser.guide import Guide, SoftGuide, Span
 from redraft.denoiser.language import feasible
@@ -23,7 +24,7 @@ from redraft.denoiser.settings import Settings
 from redraft.denoiser.steering import Steering
 from redraft.denoiser.step import Prompt, Scene, Step
 from redraft.denoiser.swarm import derived
-from redraft.denoiser.write import run_canvas
+from redraft.denoiser.write import listed, run_canvas
 
 Similarity = Callable[[str, Sequence[str]], Sequence[float]]
 """How alike in meaning each of some texts is to a first one, 1 for the same."""
@@ -93,10 +94,24 @@ def rewrite(
     Raises `InvalidGuideError`, `UnwritableTextError` or, where what is kept and the hard guides contradict,
     `UnsatisfiableError`, before any forward pass but those of the ranking.
     """
-    guides = (guides,) if isinstance(guides, Guide) else tuple(guides)
-    settings = (settings or denoiser.settings).override(**changes)
+    guides = listed(guides)
+    unknown = set(changes) - set(Settings.__dataclass_fields__)
+    if unknown:
+        raise TypeError(f"rewrite() has no option {', '.join(sorted(unknown))}")
     _checked(text, keep, stretch, tries)
+    protect = [protect] if isinstance(protect, str) else protect
+    for what, value, hint in (
+        ("protect", protect, Sequence[str]),
+        ("seed", seed, int | None),
+        ("condition", condition, Mapping[str, str] | None),
+        ("settings", settings, Settings | None),
+    ):
+        check(what, value, hint)
+    if similarity is not None and not callable(similarity):
+        raise InvalidGuideError(f"similarity is {similarity!r}: use a function of a text and a list of texts")
+    settings = (settings or denoiser.settings).override(**changes)
     seed = secrets.randbits(31) if seed is None else seed
+    Randomness([seed, seed + tries - 1])  # an impossible seed is refused before anything runs
     vocabulary = denoiser.vocabulary
     tokens = vocabulary.encode(text)
     ending = int(vocabulary.eos_id is not None)
@@ -118,12 +133,12 @@ def rewrite(
         for k in range(tries)
     ]
     results = _run(denoiser, tokens, rows, guides, settings, seed, condition)
-    likeness = (similarity or overlap)(text, [result.text for result in results])
-    best = max(range(tries), key=lambda k: (results[k].satisfied, float(likeness[k]), -k))
+    likeness = _measured(similarity or overlap, text, [result.text for result in results])
+    best = max(range(tries), key=lambda k: (results[k].satisfied, likeness[k], -k))
     return Rewriting(
         original=text,
         text=results[best].text,
-        similarity=float(likeness[best]),
+        similarity=likeness[best],
         kept=1.0 - sum(opened) / len(opened),
         reopened=_spans(text, tokens, opened, denoiser),
         result=results[best],
@@ -133,6 +148,8 @@ def rewrite(
 def _checked(text: str, keep: float, stretch: float, tries: int) -> None:
     if not isinstance(text, str) or not text.strip():
         raise InvalidGuideError("there is no text to rewrite: give one")
+    check("keep", keep, float)
+    check("stretch", stretch, float)
     if not 0 <= keep < 1:
         raise InvalidGuideError(f"keep is {keep}: use a share from 0, below 1, such as 0.7")
     if not 0 <= stretch <= 1:
@@ -143,7 +160,7 @@ def _checked(text: str, keep: float, stretch: float, tries: int) -> None:
 
 def _protected(text: str, tokens: Sequence[int], phrases: Sequence[str], denoiser: Denoiser) -> list[bool]:
     held = [False] * len(tokens)
-    for phrase in [phrases] if isinstance(phrases, str) else phrases:
+    for phrase in phrases:
         at = text.find(phrase) if phrase else -1
         if at < 0:
             raise InvalidGuideError(
@@ -220,8 +237,17 @@ def _losses(
         denoiser.vocabulary.decode([t for t, own in zip(tokens, words, strict=True) if own != word])
         for word in range(words[-1] + 1)
     ]
-    losses = [1.0 - float(value) for value in similarity(text, without)]
+    losses = [1.0 - value for value in _measured(similarity, text, without)]
     return torch.tensor([losses[word] for word in words], dtype=torch.float64)
+
+
+def _measured(similarity: Similarity, text: str, others: Sequence[str]) -> list[float]:
+    values = [float(value) for value in similarity(text, others)]
+    if len(values) != len(others) or not all(map(math.isfinite, values)):
+        raise InvalidGuideError(
+            f"similarity gave {str(values)[:60]} for {len(others)} texts: give one finite number for each"
+        )
+    return values
 
 
 def _by_word(values: Tensor, words: Sequence[int]) -> Tensor:

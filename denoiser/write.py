@@ -51,7 +51,7 @@ def write(
     `Refinement`.
     Raises `UnsatisfiableError`, `InvalidGuideError` or `UnwritableTextError` before any forward pass.
     """
-    guides = _listed(guides)
+    guides = listed(guides)
     unknown = set(changes) - set(Settings.__dataclass_fields__)
     if unknown:
         raise TypeError(f"write() has no option {', '.join(sorted(unknown))}")
@@ -85,7 +85,8 @@ def write(
     return results
 
 
-def _listed(guides: Guide | Sequence[Guide]) -> tuple[Guide, ...]:
+def listed(guides: Guide | Sequence[Guide]) -> tuple[Guide, ...]:
+    """Guides as `write` takes them; raises `InvalidGuideError` for anything else."""
     if isinstance(guides, Guide):
         return (guides,)
     if isinstance(guides, (str, Mapping)) or not isinstance(guides, Iterable):

@@ -183,9 +183,14 @@ def test_blanks_keep_within_their_range() -> None:
     assert _stretched(opened, 0.0, 1, 7) == [0, -1, -1, -1, 4, -1, 6]
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"keep": 1.0}, {"keep": -0.1}, {"stretch": 2.0}, {"tries": 0}, {"protect": ["fox"]}]
-)
+WRONG: list[dict[str, object]] = [
+    {"keep": 1.0}, {"keep": -0.1}, {"keep": "x"}, {"stretch": 2.0}, {"tries": 0}, {"protect": ["fox"]},
+    {"protect": 3}, {"settings": 3}, {"guides": "x"}, {"similarity": 3}, {"seed": 2**63 - 1},
+    {"similarity": lambda text, others: [1.0]}, {"similarity": lambda text, others: [float("nan")] * len(others)},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", WRONG)
 def test_what_cannot_be_meant_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(InvalidGuideError):
         DENOISER.rewrite("the old dog", **wrong)

@@ -49,13 +49,15 @@ def _source(denoiser: Denoiser, genre: str, passages: Sequence[Passage]) -> dict
     for rate in RATES:
         nats = hidden_tokens = hidden_bytes = right = 0.0
         for passage in passages:
-            ids = vocabulary.encode(passage.text)[: denoiser.max_length]
+            ids = vocabulary.encode(passage.text)[: denoiser.max_length - 1]
             rng = random.Random(f"{passage.key} {rate}")
-            hide = torch.tensor([[rng.random() < rate for _ in ids]])
+            hide = torch.tensor([[rng.random() < rate for _ in ids] + [False]])
+            ids.append(vocabulary.eos_id or 0)  # the end is told
             tokens = torch.tensor([ids])
             canvas = Canvas.blank(1, len(ids), denoiser.noise.fill, denoiser.device)
             canvas = canvas.commit(tokens, ~hide, torch.ones_like(canvas.confidence))
-            tags = {"genre": genre} if genre in denoiser.conditions.get("genre", ()) else {}
+            known = {"genre": genre, "tone": passage.tone}
+            tags = {k: v for k, v in known.items() if v in denoiser.conditions.get(k, ())}
             log_p = denoiser(canvas, denoiser.prepare("", 1, tags)).log_softmax(-1)
             own = log_p.gather(-1, tokens[..., None])[..., 0]
             nats -= float(own[hide].sum())

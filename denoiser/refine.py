@@ -32,7 +32,8 @@ class Refinement:
     canvas: after it; draft [B, L]: the whole text as it would be if all were accepted now; committed,
     reopened [B, L] bool; pressure [B]: -log Z in nats, how much the hard guides fight the denoiser;
     denoiser_ms, guidance_ms: where the time went; beliefs: the posterior that the draft is from; pushes [B]:
-    the strength each guide that tells it used, by the guide's text.
+    the strength each guide that tells it used, by the guide's text; parents [B] int64: with particles, the row that
+    each row goes on from behind this step, None where all go on as they are.
     """
 
     step: Step
@@ -45,6 +46,7 @@ class Refinement:
     guidance_ms: float
     beliefs: Posterior
     pushes: Mapping[str, Tensor]
+    parents: Tensor | None = None
 
 
 def refine(

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 
 from redraft.denoiser.base import Denoiser
+from redraft.denoiser.canvas import Canvas
+from redraft.denoiser.checked import check
 from redraft.denoiser.errors import InvalidGuideError, UnsatisfiableError
 from redraft.denoiser.guide import Guide, SoftGuide, Span
 from redraft.denoiser.joint import is_whole
@@ -21,9 +23,9 @@ from redraft.denoiser.randomness import Randomness
 from redraft.denoiser.result import Result
 from redraft.denoiser.settings import Settings
 from redraft.denoiser.steering import Steering
-from redraft.denoiser.step import Scene, Step
+from redraft.denoiser.step import Prompt, Scene, Step
 from redraft.denoiser.swarm import derived
-from redraft.denoiser.write import run_canvas
+from redraft.denoiser.write import listed, run_canvas
 
 Similarity = Callable[[str, Sequence[str]], Sequence[float]]
 """How alike in meaning each of some texts is to a first one, 1 for the same."""
@@ -93,10 +95,24 @@ def rewrite(
     Raises `InvalidGuideError`, `UnwritableTextError` or, where what is kept and the hard guides contradict,
     `UnsatisfiableError`, before any forward pass but those of the ranking.
     """
-    guides = (guides,) if isinstance(guides, Guide) else tuple(guides)
-    settings = (settings or denoiser.settings).override(**changes)
+    guides = listed(guides)
+    unknown = set(changes) - set(Settings.__dataclass_fields__)
+    if unknown:
+        raise TypeError(f"rewrite() has no option {', '.join(sorted(unknown))}")
     _checked(text, keep, stretch, tries)
+    protect = [protect] if isinstance(protect, str) else protect
+    for what, value, hint in (
+        ("protect", protect, Sequence[str]),
+        ("seed", seed, int | None),
+        ("condition", condition, Mapping[str, str] | None),
+        ("settings", settings, Settings | None),
+    ):
+        check(what, value, hint)
+    if similarity is not None and not callable(similarity):
+        raise InvalidGuideError(f"similarity is {similarity!r}: use a function of a text and a list of texts")
+    settings = (settings or denoiser.settings).override(**changes)
     seed = secrets.randbits(31) if seed is None else seed
+    Randomness([seed, seed + tries - 1])  # an impossible seed is refused before anything runs
     vocabulary = denoiser.vocabulary
     tokens = vocabulary.encode(text)
     ending = int(vocabulary.eos_id is not None)
@@ -118,12 +134,12 @@ def rewrite(
         for k in range(tries)
     ]
     results = _run(denoiser, tokens, rows, guides, settings, seed, condition)
-    likeness = (similarity or overlap)(text, [result.text for result in results])
-    best = max(range(tries), key=lambda k: (results[k].satisfied, float(likeness[k]), -k))
+    likeness = _measured(similarity or overlap, text, [result.text for result in results])
+    best = max(range(tries), key=lambda k: (results[k].satisfied, likeness[k], -k))
     return Rewriting(
         original=text,
         text=results[best].text,
-        similarity=float(likeness[best]),
+        similarity=likeness[best],
         kept=1.0 - sum(opened) / len(opened),
         reopened=_spans(text, tokens, opened, denoiser),
         result=results[best],
@@ -133,6 +149,8 @@ def rewrite(
 def _checked(text: str, keep: float, stretch: float, tries: int) -> None:
     if not isinstance(text, str) or not text.strip():
         raise InvalidGuideError("there is no text to rewrite: give one")
+    check("keep", keep, float)
+    check("stretch", stretch, float)
     if not 0 <= keep < 1:
         raise InvalidGuideError(f"keep is {keep}: use a share from 0, below 1, such as 0.7")
     if not 0 <= stretch <= 1:
@@ -143,7 +161,7 @@ def _checked(text: str, keep: float, stretch: float, tries: int) -> None:
 
 def _protected(text: str, tokens: Sequence[int], phrases: Sequence[str], denoiser: Denoiser) -> list[bool]:
     held = [False] * len(tokens)
-    for phrase in [phrases] if isinstance(phrases, str) else phrases:
+    for phrase in phrases:
         at = text.find(phrase) if phrase else -1
         if at < 0:
             raise InvalidGuideError(
@@ -183,7 +201,7 @@ def _opinions(
     blank = denoiser.noise.blank(len(ids), random)
     canvas = blank.commit(text, ~hidden, torch.ones_like(blank.confidence))
     prompt = denoiser.prepare("", PARTS, condition)
-    logits = denoiser(canvas, prompt)
+    logits = _seen(denoiser, canvas, text, prompt)
     scene = Scene(vocabulary, denoiser.device, PARTS, len(ids), settings.steps)
     steering = Steering([guide for guide in guides if isinstance(guide, SoftGuide)], scene)
     bias = steering.bias(
@@ -197,6 +215,21 @@ def _opinions(
     return tuple(torch.where(hidden, v, 0.0).sum(0)[:n].double().clamp(-50, 50) for v in (style, surprise))  # type: ignore[return-value]
 
 
+def _seen(denoiser: Denoiser, canvas: Canvas, text: Tensor, prompt: Prompt) -> Tensor:
+    """Logits [B, L, V] of a whole canvas; a denoiser that writes block by block is asked once a block."""
+    length = canvas.tokens.shape[1]
+    if denoiser.block is None:
+        return denoiser(canvas, prompt)
+    parts = []
+    for first in range(0, length, denoiser.block):
+        end = min(first + denoiser.block, length)
+        shown = canvas.first(end)
+        before = torch.arange(end, device=text.device) < first
+        shown = shown.commit(text[:, :end], before & shown.open, shown.confidence)
+        parts.append(denoiser(shown, prompt)[:, first:])
+    return torch.cat(parts, dim=1)
+
+
 def _losses(
     text: str, tokens: Sequence[int], words: Sequence[int], denoiser: Denoiser, similarity: Similarity
 ) -> Tensor:
@@ -205,8 +238,17 @@ def _losses(
         denoiser.vocabulary.decode([t for t, own in zip(tokens, words, strict=True) if own != word])
         for word in range(words[-1] + 1)
     ]
-    losses = [1.0 - float(value) for value in similarity(text, without)]
+    losses = [1.0 - value for value in _measured(similarity, text, without)]
     return torch.tensor([losses[word] for word in words], dtype=torch.float64)
+
+
+def _measured(similarity: Similarity, text: str, others: Sequence[str]) -> list[float]:
+    values = [float(value) for value in similarity(text, others)]
+    if len(values) != len(others) or not all(map(math.isfinite, values)):
+        raise InvalidGuideError(
+            f"similarity gave {str(values)[:60]} for {len(others)} texts: give one finite number for each"
+        )
+    return values
 
 
 def _by_word(values: Tensor, words: Sequence[int]) -> Tensor:
@@ -287,10 +329,7 @@ def _run(
         possible[:, None], held, held[0]
     )  # other widths may not fit the guides: then as it was
     seeds = range(seed, seed + len(rows))
-    blank = denoiser.noise.blank(
-        length, Randomness([s for s in seeds for _ in range(count)], denoiser.device)
-    )
-    return run_canvas(denoiser, steering, guides, seeds, settings, blank.pin(held, held >= 0), condition)
+    return run_canvas(denoiser, steering, guides, seeds, settings, held, condition)
 
 
 def _spans(text: str, tokens: Sequence[int], opened: Sequence[bool], denoiser: Denoiser) -> tuple[Span, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -189,4 +190,4 @@ def drain(
         if rows is not None:
             history.take(rows)
         if on_step is not None:
-            on_step(refinement)
+            on_step(refinement if rows is None else replace(refinement, parents=rows))

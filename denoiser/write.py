@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from torch import Tensor
+
 from redraft.denoiser.base import Denoiser
 from redraft.denoiser.blocks import Schedule
-from redraft.denoiser.canvas import Canvas
 from redraft.denoiser.checked import check
 from redraft.denoiser.errors import InvalidGuideError, UnsatisfiableError
 from redraft.denoiser.guide import Guide
@@ -50,7 +51,7 @@ def write(
     `Refinement`.
     Raises `UnsatisfiableError`, `InvalidGuideError` or `UnwritableTextError` before any forward pass.
     """
-    guides = _listed(guides)
+    guides = listed(guides)
     unknown = set(changes) - set(Settings.__dataclass_fields__)
     if unknown:
         raise TypeError(f"write() has no option {', '.join(sorted(unknown))}")
@@ -84,7 +85,8 @@ def write(
     return results
 
 
-def _listed(guides: Guide | Sequence[Guide]) -> tuple[Guide, ...]:
+def listed(guides: Guide | Sequence[Guide]) -> tuple[Guide, ...]:
+    """Guides as `write` takes them; raises `InvalidGuideError` for anything else."""
     if isinstance(guides, Guide):
         return (guides,)
     if isinstance(guides, (str, Mapping)) or not isinstance(guides, Iterable):
@@ -138,7 +140,7 @@ def _run(
     seeds: Sequence[int],
     settings: Settings,
     on_step: Callable[[Refinement], object] | None,
-    canvas: Canvas | None = None,
+    held: Tensor | None = None,
 ) -> list[Result]:
     begin = time.perf_counter()
     before = dict(steering.seconds)
@@ -146,7 +148,8 @@ def _run(
     count = settings.particles.count if settings.particles else 1
     ready = prompts.ready(denoiser, count)
     random = Randomness(row_seeds(seeds, count), denoiser.device)
-    canvas = denoiser.noise.blank(scene.length, random) if canvas is None else canvas
+    canvas = denoiser.noise.blank(scene.length, random)
+    canvas = canvas if held is None else canvas.pin(held, held >= 0)
     swarm = Swarm(settings.particles, steering, seeds) if settings.particles else None
     history = History()
     run = refine(denoiser, canvas, steering, prompt=ready, settings=settings, random=random)
@@ -195,13 +198,13 @@ def run_canvas(
     guides: tuple[Guide, ...],
     seeds: Sequence[int],
     settings: Settings,
-    canvas: Canvas,
+    held: Tensor,
     condition: Mapping[str, str] | None = None,
 ) -> list[Result]:
-    """Refine a canvas that is begun already, one row (or K particles' rows) a seed."""
+    """Refine canvases of which the tokens `held` [B, L] int64 stand (-1: open), one row (or K particles') a seed."""
     _weighable(denoiser, steering, settings)
     prompts = Prompts.of("", len(seeds), condition, False)
-    return _run(denoiser, steering, guides, prompts, seeds, settings, None, canvas)
+    return _run(denoiser, steering, guides, prompts, seeds, settings, None, held)
 
 
 def _weighable(denoiser: Denoiser, steering: Steering, settings: Settings) -> None:

@@ -15,7 +15,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
-from toys import Chaos, Exact, small_vocabulary
+from toys import Chaos, Exact, small_vocabulary, uniform
 
 import redraft.denoiser
 from redraft.denoiser import Bound, Scene, SoftGuide, Span, Step, Verdict
@@ -182,6 +182,34 @@ def test_batches_are_kept_apart() -> None:
 
 
 # -- the push against its definition --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["blocks", "apart", "noise", "noise apart", "particles"])
+def test_every_kind_of_run_has_its_page(kind: str) -> None:
+    vocabulary = small_vocabulary()
+    settings: dict[str, object] = {"steps": 5}
+    settings |= {"block_length": 8} if kind == "blocks" else {}
+    settings |= {"particles": {"count": 3, "ess": 1.0}} if kind == "particles" else {}
+    settings |= {"revision": "reconsider"} if "noise" in kind else {}
+    recipe = replace(WHOLE, settings=settings)
+    denoiser = Chaos(
+        vocabulary,
+        noise=uniform(vocabulary) if "noise" in kind else None,
+        block=8 if "apart" in kind else None,
+    )
+    recorder = Recorder(recipe)
+    results = recipe.run(denoiser, on_step=recorder)
+    assert [r.tokens for r in results] == [r.tokens for r in recipe.run(denoiser)]
+    Page(page(results, recorder, recipe))
+    for result, frames in zip(results, recorder.of(results), strict=True):
+        trace = [tuple(i for i, now in enumerate(frame.committed) if now) for frame in frames]
+        assert trace == [commit.positions for commit in result.trace]
+        for fate in fates(result.tokens, frames):
+            assert fate.frame is not None
+            assert fate.frame.draft[fate.position] == fate.token
+            assert all(not push[fate.position] < 0 for push in fate.frame.pushes)
+    resampled = [result.particles.resampled for result in results if result.particles]
+    assert (kind == "particles") == any(resampled)
 
 
 def kl(p: Sequence[float], q: Sequence[float]) -> float:

@@ -12,9 +12,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from test_soft_guides import VOCABULARY, Toy, noise
-from toys import WORDS, Chaos, small_vocabulary
+from torch import Tensor
+from toys import WORDS, Chaos, small_vocabulary, uniform
 
-from redraft.denoiser import InvalidGuideError, Particles, Settings, UnsatisfiableError
+from redraft.denoiser import Canvas, InvalidGuideError, Particles, Prompt, Settings, UnsatisfiableError
 from redraft.denoiser.rewrite import _opened, _opinions, _stretched, _words, overlap
 from redraft.guidance import Bias, Forbid, Keywords, Reward, Style, Words
 from redraft.recipes.cli import run
@@ -106,6 +107,32 @@ def test_style_is_what_the_guide_would_gain() -> None:
         assert float(surprise[i]) == pytest.approx(-float(log_p[i, token]), abs=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["blocks", "noise", "noise in blocks", "no end"])
+def test_every_kind_of_denoiser_rewrites(kind: str) -> None:
+    vocabulary = small_vocabulary(whole_first=True, eos=kind != "no end")
+    seen: list[Canvas] = []
+
+    class Watched(Chaos):
+        def __call__(self, canvas: Canvas, prompt: Prompt) -> Tensor:
+            seen.append(canvas)
+            return super().__call__(canvas, prompt)
+
+    denoiser = Watched(
+        vocabulary,
+        noise=uniform(vocabulary) if "noise" in kind else None,
+        block=4 if "blocks" in kind else None,
+    )
+    text = "the old storm hit the dark house and the dog ran home"
+    made = denoiser.rewrite(text, Forbid("house"), keep=0.6, protect=["the"], seed=3, steps=8)
+    assert "house" not in made.text.lower().split()
+    assert made.text.count("the") >= 3
+    assert made.result.satisfied
+    if denoiser.block:  # it is asked for its own block alone, behind finished text
+        for canvas in seen:
+            start = (canvas.tokens.shape[1] - 1) // denoiser.block * denoiser.block
+            assert not canvas.open[:, :start].any()
+
+
 def test_hard_guides_hold_and_contradictions_are_named() -> None:
     text = "the old dog ran home and the cat sat by the sea"
     made = DENOISER.rewrite(text, [Keywords("storm"), Words(10, 14)], seed=1, keep=0.6, steps=4)
@@ -157,9 +184,14 @@ def test_blanks_keep_within_their_range() -> None:
     assert _stretched(opened, 0.0, 1, 7) == [0, -1, -1, -1, 4, -1, 6]
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"keep": 1.0}, {"keep": -0.1}, {"stretch": 2.0}, {"tries": 0}, {"protect": ["fox"]}]
-)
+WRONG: list[dict[str, object]] = [
+    {"keep": 1.0}, {"keep": -0.1}, {"keep": "x"}, {"stretch": 2.0}, {"tries": 0}, {"protect": ["fox"]},
+    {"protect": 3}, {"settings": 3}, {"guides": "x"}, {"similarity": 3}, {"seed": 2**63 - 1},
+    {"similarity": lambda text, others: [1.0]}, {"similarity": lambda text, others: [float("nan")] * len(others)},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", WRONG)
 def test_what_cannot_be_meant_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(InvalidGuideError):
         DENOISER.rewrite("the old dog", **wrong)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from redraft.denoiser.card import MARKS, curve, escaped, marked
 from redraft.denoiser.guide import Verdict
 from redraft.denoiser.result import Result
-from redraft.recipes.errors import InvalidRecipeError
 from redraft.recipes.page.film import commits, fates, film
 from redraft.recipes.page.pieces import Pieces
 from redraft.recipes.page.pushes import FULL, positions, pushed
@@ -33,14 +32,10 @@ def page(results: Sequence[Result], recorder: Recorder, recipe: Recipe) -> str:
 
     Raises `InvalidRecipeError` where the recorder saw another number of texts.
     """
-    if len(results) != len(recorder.texts):
-        raise InvalidRecipeError(
-            f"the recorder saw {len(recorder.texts)} texts and {len(results)} were given: "
-            "pass it as on_step to the run of just these"
-        )
+    each = recorder.of(results)
     title = recipe.title or "Redraft"
     pieces = Pieces(recorder.pieces)
-    pairs = list(zip(results, recorder.texts, strict=True))
+    pairs = list(zip(results, each, strict=True))
     sections = "".join(_section(k, *pair, recipe, pieces, len(pairs) > 1) for k, pair in enumerate(pairs, 1))
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

@@ -37,8 +37,9 @@ def fates(tokens: Sequence[int], frames: Sequence[Frame]) -> list[Fate]:
     """The fate of every position of a text."""
     found = []
     for i, token in enumerate(tokens):
-        held = [frame for frame in frames if frame.committed[i]]
-        found.append(Fate(i, token, held[-1] if held else None, sum(frame.reopened[i] for frame in frames)))
+        shown = [frame for frame in frames if i < len(frame.draft)]  # the others end with an earlier block
+        held = [frame for frame in shown if frame.committed[i]]
+        found.append(Fate(i, token, held[-1] if held else None, sum(frame.reopened[i] for frame in shown)))
     return found
 
 

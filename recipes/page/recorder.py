@@ -11,11 +11,14 @@ import torch
 from torch import Tensor
 
 from redraft.denoiser import Refinement, Scene, Settings, Steering, Step
+from redraft.denoiser.blocks import ahead, follow
 from redraft.denoiser.distribution import distributions
 from redraft.denoiser.exact import Posterior, posterior
 from redraft.denoiser.guide import Bound, Guide
 from redraft.denoiser.randomness import Randomness
+from redraft.denoiser.result import Result
 from redraft.recipes import settings as plain_settings
+from redraft.recipes.errors import InvalidRecipeError
 from redraft.recipes.recipe import Recipe
 
 Reason = Literal["", "selection", "only token", "anchor"]
@@ -47,6 +50,9 @@ class Frame:
 
 class Recorder:
     """An `on_step` observer that keeps a `Frame` a step and text; `texts` has them in the order of the results.
+
+    With particles `texts` has every particle's own past, text by text; `of(results)` those that became results.
+    What a block-by-block denoiser has not come to yet stands in no frame.
 
     It binds every guide once more, alone, and asks it at each step what it would do: a report costs about as
     much again as the guides do, and an exact posterior for each. It draws no random numbers from the run, so
@@ -93,9 +99,24 @@ class Recorder:
                     together=tuple(together[row]),
                 )
             )
+        if refinement.parents is not None:
+            own = self.texts[self._first :]
+            self.texts[self._first :] = [list(own[parent]) for parent in refinement.parents.tolist()]
+
+    def of(self, results: Sequence[Result]) -> list[list[Frame]]:
+        """Each result's frames; raises `InvalidRecipeError` where the recorder saw another number of texts."""
+        counts = [len(result.particles.texts) if result.particles else 1 for result in results]
+        if sum(counts) != len(self.texts):
+            raise InvalidRecipeError(
+                f"the recorder saw {len(self.texts)} texts and {sum(counts)} were given: "
+                "pass it as on_step to the run of just these"
+            )
+        first = [sum(counts[:k]) for k in range(len(counts))]
+        chosen = [result.particles.chosen if result.particles else 0 for result in results]
+        return [self.texts[begin + own] for begin, own in zip(first, chosen, strict=True)]
 
     def _begin(self, step: Step) -> None:
-        batch, length = step.canvas.tokens.shape
+        batch, length = len(step.canvas.tokens), step.canvas.tokens.shape[1] + step.remaining
         self._first = len(self.texts)
         self.texts += [[] for _ in range(batch)]
         denoiser = step.denoiser
@@ -143,9 +164,44 @@ class _Sides:
                 names[row][position] = names[row][position] or str(bound.guide)
         return names
 
-    def _beliefs(self, steering: Steering, step: Step, settings: Settings) -> Posterior:
-        weights = distributions(step, steering.bias(step), settings, steering.language)
-        return posterior(steering.language, weights, step.canvas.tokens, step.canvas.open)
+    def _beliefs(self, steering: Steering, step: Step, settings: Settings) -> _Believed:
+        """As the loop draws: a block that is written apart stands behind what is finished, before a guess."""
+        canvas, vocabulary, block = step.canvas, step.denoiser.vocabulary, step.denoiser.block
+        first = 0 if block is None else (canvas.tokens.shape[1] - 1) // block * block
+        language = follow(steering.language, canvas.tokens[:, :first])
+        weights = distributions(step, steering.bias(step), settings, language)[:, first:]
+        open_ = canvas.open[:, first:]
+        weights = ahead(weights, open_, step.remaining, vocabulary.ends, settings.temperature == 0)
+        pad = torch.nn.functional.pad
+        tokens = pad(canvas.tokens[:, first:], (0, step.remaining))
+        beliefs = posterior(language, weights, tokens, pad(open_, (0, step.remaining), value=True))
+        return _Believed(beliefs, canvas.open, first)
+
+
+@dataclass(frozen=True)
+class _Believed:
+    """A posterior of the positions from `first` on and of a guess behind them, read at the shown ones: [B, end]."""
+
+    beliefs: Posterior
+    open: Tensor
+    first: int
+
+    @property
+    def defined(self) -> Tensor:
+        """bool [B]: whether there is a posterior."""
+        return self.beliefs.log_z.isfinite()
+
+    def marginals(self) -> Tensor:
+        """[N, V] at the open positions; what is open before `first` is not being written and has none."""
+        shown = self.beliefs.marginals()[:, : self.open.shape[1] - self.first]
+        return torch.nn.functional.pad(shown, (0, 0, self.first, 0))[self.open]
+
+    def confidence(self, draft: Tensor) -> Tensor:
+        """[B, end]: the marginals of a draft's tokens."""
+        own = draft[:, self.first :]
+        whole = torch.nn.functional.pad(own, (0, self.beliefs.open.shape[1] - own.shape[1]))
+        found = self.beliefs.confidence(whole)[:, : own.shape[1]]
+        return torch.nn.functional.pad(found, (self.first, 0), value=1.0)
 
 
 @dataclass(frozen=True)
@@ -157,18 +213,17 @@ class _Base:
     defined: Tensor
 
     @classmethod
-    def of(cls, beliefs: Posterior) -> _Base:
-        marginals = beliefs.marginals()[beliefs.open]
-        return cls(beliefs.open, marginals.clamp_min(TINY).log(), beliefs.log_z.isfinite())
+    def of(cls, believed: _Believed) -> _Base:
+        return cls(believed.open, believed.marginals().clamp_min(TINY).log(), believed.defined)
 
-    def push(self, guided: Posterior) -> Tensor:
+    def push(self, guided: _Believed) -> Tensor:
         """[B, L] nats: sum_v g_i(v) log(g_i(v) / b_i(v)), 0 where committed; NaN where either has no marginals."""
-        g = guided.marginals()[self.open]
+        g = guided.marginals()
         nats = (g * (g.clamp_min(TINY).log() - self.log_b)).sum(-1).clamp_min(0.0)
         push = torch.zeros(self.open.shape, dtype=nats.dtype, device=nats.device).masked_scatter(
             self.open, nats
         )
-        defined = (self.defined & guided.log_z.isfinite())[:, None] | ~self.open
+        defined = (self.defined & guided.defined)[:, None] | ~self.open
         return torch.where(defined, push, math.nan)
 
 

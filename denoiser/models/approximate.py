@@ -59,8 +59,7 @@ class Approximate(Embedded):
     def __init__(self, exact: Denoiser, *, block_length: int = 32, refresh: int = 4) -> None:
         if not isinstance(exact, Embedded) or not isinstance(exact.model, Encoder):
             raise UnsupportedModelError(
-                f"{exact!r} has no approximate cache: use it as it is, or give the embedded denoiser or a folder of "
-                "`redraft train`"
+                f"{exact!r} has no approximate cache: use it as it is (only the embedded kind has one)"
             )
         if getattr(exact.model, "_compiled_call_impl", None) is not None:
             raise UnsupportedModelError(
@@ -122,34 +121,24 @@ class Approximate(Embedded):
         return (current // self.block_length * self.block_length).clamp_max(length - width)
 
     def _full(self, canvas: Canvas, prompt: Prompt, first: Tensor, rows: Tensor) -> _Memory:
-        tokens, seen, place = self._sequence(canvas, prompt)
-        hidden, pairs = _through(self.model, tokens[rows], place[rows], _mask(seen, rows, prompt))
+        tokens, place, seen = self._sequence(canvas, prompt, rows)
+        hidden, pairs = _through(self.model, tokens, place, seen)
         logits = self.finish(self.model.logits(hidden[:, prompt.tokens.shape[1] :]))
         return _Memory(canvas.tokens[rows], first, torch.zeros_like(rows), logits, pairs)
 
     def _near(self, canvas: Canvas, prompt: Prompt, at: Tensor, pairs: Tensor, rows: Tensor) -> Tensor:
         """Logits [b, W, V] of the positions `at` [b, W] of the canvas in the rows [b]."""
-        tokens, seen, place = self._sequence(canvas, prompt)
+        tokens, place, seen = self._sequence(canvas, prompt, rows)
         at = at + prompt.tokens.shape[1]
         kept = pairs if len(rows) == len(pairs) else pairs[rows]
-        hidden, _ = _through(
-            self.model,
-            tokens[rows].gather(1, at),
-            place[rows].gather(1, at),
-            _mask(seen, rows, prompt),
-            kept,
-            at,
-        )
+        hidden, _ = _through(self.model, tokens.gather(1, at), place.gather(1, at), seen, kept, at)
         return self.finish(self.model.logits(hidden))
 
-    def _sequence(self, canvas: Canvas, prompt: Prompt) -> tuple[Tensor, Tensor, Tensor]:
-        """Tokens, whether they are seen, and places of prompt and canvas: [B, N] each."""
-        seen = torch.cat([prompt.mask, torch.ones_like(canvas.open)], dim=1)
-        return torch.cat([prompt.tokens, canvas.tokens], dim=1), seen, positions(seen)
-
-
-def _mask(seen: Tensor, rows: Tensor, prompt: Prompt) -> Tensor | None:
-    return seen[rows][:, None, None] if prompt.padded else None
+    def _sequence(self, canvas: Canvas, prompt: Prompt, rows: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Tokens and places [b, N] of prompt and canvas; [b, 1, 1, N] False at padding, None where there is none."""
+        seen = torch.cat([prompt.mask, torch.ones_like(canvas.open)], dim=1)[rows]
+        tokens = torch.cat([prompt.tokens, canvas.tokens], dim=1)[rows]
+        return tokens, positions(seen), seen[:, None, None] if prompt.padded else None
 
 
 def _through(
@@ -171,7 +160,7 @@ def _through(
         layer = cast(nn.TransformerEncoderLayer, module)
         attention = layer.self_attn
         joined = functional.linear(hidden, attention.in_proj_weight, attention.in_proj_bias)
-        query, pair = joined.split([width, 2 * width], dim=-1)
+        query, pair = joined[..., :width], joined[..., width:]
         if kept is not None and at is not None:
             pair = kept[:, number].scatter(1, at[..., None].expand_as(pair), pair)
         stored.append(pair)

@@ -55,7 +55,11 @@ class Encoder(nn.Module):
             place = torch.arange(tokens.shape[1], device=tokens.device)
         hidden = self.norm(self.tokens(tokens) + self.positions(place))
         hidden = self.body(hidden, src_key_padding_mask=None if seen is None else ~seen)
-        return nn.functional.linear(self.head(hidden[:, skip:]), self.tokens.weight, self.bias)
+        return self.logits(hidden[:, skip:])
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """[B, n, V] of the body's hidden states [B, n, width]."""
+        return nn.functional.linear(self.head(hidden), self.tokens.weight, self.bias)
 
 
 def read_encoder(config: Mapping[str, Any], weights: Path, dtype: torch.dtype) -> Encoder:

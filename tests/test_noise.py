@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
-from test_fuzz import random_guide
 from test_loop import POLICIES, chi_square_bound
 from torch.utils._python_dispatch import TorchDispatchMode
 from toys import Chaos, small_vocabulary, uniform
@@ -24,7 +22,6 @@ from redraft.denoiser import (
     Prompt,
     Random,
     Reconsider,
-    RedraftError,
     Refinement,
     Scene,
     Settings,
@@ -150,55 +147,6 @@ def test_a_mask_marker_in_a_guide_is_text() -> None:
     (result,) = denoiser.write(Infill("A <mask> and [MASK] ___."), seed=2, steps=8, prompt="<mask>")
     assert result.satisfied
     assert not {0, 3} & set(result.tokens)  # the noise has specials, the text has none
-
-
-def one_run(number: int) -> int:
-    """A random request with random noise, blocks, revision and stop: the texts that were checked."""
-    pick = random.Random(number)
-    vocabulary = small_vocabulary(eos=pick.random() < 0.7, whole_first=pick.random() < 0.5)
-    noise = uniform(vocabulary) if pick.random() < 0.7 else None
-    length = pick.choice([12, 24, 40])
-    block = pick.choice([None, 5, 8, 16])
-    denoiser = Chaos(
-        vocabulary, sharpness=pick.choice([0.5, 3.0, 30.0]), seed=number, length=length, noise=noise,
-        block=block if pick.random() < 0.6 else None,
-    )  # fmt: skip
-    hard = [random_guide(pick) for _ in range(pick.choice([1, 1, 2]))]
-    soft = pick.sample([Repetition(3.0), 2.0 * Bias({"dog": 2.0})], pick.choice([0, 0, 1]))
-    try:
-        results = denoiser.write(
-            [*(guide for guide, _ in hard), *soft],
-            samples=pick.choice([1, 1, 3]),
-            seed=number,
-            steps=pick.choice([8, 12]),
-            length=length,
-            block_length=block,
-            selection=pick.choice(POLICIES),
-            temperature=pick.choice([0.0, 0.2, 1.0, 1.5]),
-            top_p=pick.choice([None, None, 0.8]),
-            revision=pick.choice(REVISIONS if noise else REVISIONS[:2]),
-            stop=pick.choice([None, Patience(0, 5.0), Patience(2, 1.0)]),
-        )
-    except RedraftError:
-        assert denoiser.calls == 0
-        return 0
-    for result in results:
-        for guide, holds in hard:
-            assert holds(result.text), (number, str(guide), result.text)  # type: ignore[operator]
-        assert result.satisfied, (number, result)
-        assert result.text == vocabulary.decode(result.tokens)
-        assert len(result.tokens) == length
-    return len(results)
-
-
-@pytest.mark.parametrize("part", range(3))
-def test_random_requests(part: int) -> None:
-    assert sum(one_run(number) for number in range(8 * part, 8 * part + 8)) > 4
-
-
-@pytest.mark.long
-def test_many_random_requests() -> None:
-    assert sum(one_run(number) for number in range(1000, 1250)) > 200
 
 
 def proposal(logits: torch.Tensor, open: torch.Tensor | None = None, **changes: Any) -> Proposal:

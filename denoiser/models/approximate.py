@@ -165,7 +165,7 @@ def _through(
             pair = kept[:, number].scatter(1, at[..., None].expand_as(pair), pair)
         stored.append(pair)
         q, k, v = (
-            part.unflatten(-1, (attention.num_heads, -1)).transpose(1, 2)  # type: ignore[no-untyped-call]
+            part.reshape(*part.shape[:2], attention.num_heads, -1).transpose(1, 2)
             for part in (query, *pair.chunk(2, -1))
         )
         mixed = functional.scaled_dot_product_attention(q, k, v, attn_mask=seen).transpose(1, 2).flatten(2)

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 import torch
 from safetensors.numpy import load_file, save_file
+from toys import small_vocabulary
 
 from redraft.denoiser import Scene, Steering, cache, joint
 from redraft.denoiser.automaton import Automaton
 from redraft.denoiser.cache import cached, clear_cache, set_cache_dir
 from redraft.denoiser.regex import compile_regex
 from redraft.guidance import Forbid, Keywords, Words
-from tests.toys import small_vocabulary
 
 
 @pytest.fixture

@@ -10,13 +10,13 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from test_automaton import automata
+from toys import small_vocabulary
 
 from redraft.denoiser import HardGuide, Scene, Steering, UnsatisfiableError, joint
 from redraft.denoiser.automaton import Automaton
 from redraft.denoiser.conflict import TOGETHER, smallest_conflict, unsatisfiable
 from redraft.guidance import Forbid, Infill, Keywords, Sentences, Words
-from tests.test_automaton import automata
-from tests.toys import small_vocabulary
 
 
 def _possible(parts: Sequence[Automaton], length: int = 4) -> bool:

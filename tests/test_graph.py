@@ -10,7 +10,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from test_automaton import automata
 from torch.utils._python_dispatch import TorchDispatchMode
+from toys import small_vocabulary
 
 from redraft.denoiser import Scene, Steering, joint, masses, messages, sums
 from redraft.denoiser.automaton import Automaton
@@ -19,8 +21,6 @@ from redraft.denoiser.exact import Language, feasible, posterior, shortest_canva
 from redraft.denoiser.graph import Graph, Lists, by_tree, graph_of
 from redraft.denoiser.language import reachable
 from redraft.guidance import Forbid, Keywords, Sentences, Words
-from tests.test_automaton import automata
-from tests.toys import small_vocabulary
 
 
 def _moves(graph: Graph) -> dict[tuple[int, int], set[int]]:

@@ -6,10 +6,10 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from test_exact import KINDS, counting, make
 
 from redraft.denoiser.automaton import Automaton
 from redraft.denoiser.exact import Language, posterior
-from tests.test_exact import KINDS, counting, make
 
 
 @given(st.integers(0, 10**6), st.sampled_from(KINDS), st.integers(1, 9))

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from test_automaton import automata, words
 
 from redraft.denoiser import refinement
 from redraft.denoiser.automaton import Automaton
 from redraft.denoiser.refinement import Searches, first_seen
 from redraft.guidance import occurrence
 from redraft.guidance.occurrence import occurs
-from tests.test_automaton import automata, words
 
 
 @given(st.lists(st.integers(0, 6), max_size=12), st.sets(st.integers(0, 6)))

@@ -172,7 +172,9 @@ def bare(text: str) -> str:
 
 
 def sung(line: str) -> int:
-    return sum(syllables(word)[0] for _, word in line_words(line))
+    """Syllables of a line; -1 where it has a word that nobody can pronounce."""
+    counts = [syllables(word) for _, word in line_words(line)]
+    return sum(count[0] for count in counts) if all(counts) else -1
 
 
 def rhymes(scheme: str, text: str) -> bool:

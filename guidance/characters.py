@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from redraft.denoiser import Automaton, Bound, HardGuide, Scene, Verdict
 from redraft.denoiser.lift import lift
-from redraft.guidance.counts import check_range, shown
+from redraft.guidance.counts import check_range, shown, within
 from redraft.guidance.ending import EndAnchored
 from redraft.guidance.reading import over_characters
 
@@ -44,7 +44,7 @@ class Characters(HardGuide):
 
     def check(self, text: str) -> Verdict:
         count = len(text)
-        held = self.least <= count and (self.most is None or count <= self.most)
+        held = within(count, self.least, self.most)
         return self.verdict(held, note=f"{count} characters")
 
     def __str__(self) -> str:

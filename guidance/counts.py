@@ -18,6 +18,11 @@ def check_range(what: str, least: int, most: int | None, floor: int) -> None:
         raise InvalidGuideError(f"{what} runs from {least} to {most}: put the smaller number first")
 
 
+def within(count: int, least: int, most: int | None) -> bool:
+    """Whether least <= count <= most (None: no upper end)."""
+    return least <= count and (most is None or count <= most)
+
+
 def shown(least: int, most: int | None) -> str:
     """A range as people write it: 15-30, 15+ or 15."""
     return f"{least}+" if most is None else str(least) if least == most else f"{least}-{most}"

@@ -13,7 +13,7 @@ from torch import Tensor
 from redraft.denoiser import Automaton, Bound, HardGuide, InvalidGuideError, Scene, Span, Step, Verdict
 from redraft.denoiser.lift import lift
 from redraft.denoiser.regex import compile_regex
-from redraft.guidance.counts import check_range, shorten, shown
+from redraft.guidance.counts import check_range, shorten, shown, within
 
 _PART = re.compile(
     r"\\(?P<plain>[\\_\[])|(?P<any>_{3,})|\[\[(?P<least>\d+)(?:-(?P<most>\d+))?\]\]|\[\[(?P<wrong>[^\]]*)\]\]"
@@ -47,7 +47,7 @@ class Blank:
     def fits(self, text: str) -> bool:
         """Whether a text may stand in the blank."""
         count = len(text.split())
-        return text == text.strip() and self.least <= count and (self.most is None or count <= self.most)
+        return text == text.strip() and within(count, self.least, self.most)
 
 
 @dataclass(frozen=True)

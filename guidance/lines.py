@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from redraft.denoiser import Automaton, Bound, HardGuide, Scene, Span, Verdict
 from redraft.denoiser.lift import lift
-from redraft.guidance.counts import check_range, shown
+from redraft.guidance.counts import check_range, shown, within
 from redraft.guidance.ending import EndAnchored
 from redraft.guidance.reading import BLANKS, BREAKS, over_characters, text_lines
 
@@ -50,7 +50,7 @@ class Lines(HardGuide):
 
         def accepting(state: tuple[int, int]) -> bool:
             count, breaks = state
-            held = self.least <= count and (self.most is None or count <= self.most)
+            held = within(count, self.least, self.most)
             return held and (breaks == inside or not plain)
 
         named = {"feed": "\n", "break": BREAKS - {"\n"}, "blank": BLANKS}
@@ -65,7 +65,7 @@ class Lines(HardGuide):
 
     def check(self, text: str) -> Verdict:
         lines = text_lines(text)
-        held = self.least <= len(lines) and (self.most is None or len(lines) <= self.most)
+        held = within(len(lines), self.least, self.most)
         spans = tuple(Span(at, at + len(line)) for at, line in lines)
         return self.verdict(held, None, spans, f"{len(lines)} lines")
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 from redraft.denoiser import Automaton, HardGuide, InvalidGuideError, Scene, Span, Verdict
 from redraft.denoiser.errors import UnwritableTextError
 from redraft.denoiser.lift import lift
-from redraft.guidance.counts import check_range, shown
+from redraft.guidance.counts import check_range, shown, within
 from redraft.guidance.sequence import Group, group, in_turn, listed, occurs_in_turn, plain, spelled_in_turn
 
 MOST = 50
@@ -68,7 +68,7 @@ class Occurrences(HardGuide):
 
     def check(self, text: str) -> Verdict:
         spans: list[Span] = in_turn(text, [self.options] * (len(text) + 1), exact_case=self.exact_case)
-        held = self.least <= len(spans) and (self.most is None or len(spans) <= self.most)
+        held = within(len(spans), self.least, self.most)
         return self.verdict(held, None, tuple(spans), f"{len(spans)} times")
 
     def __str__(self) -> str:

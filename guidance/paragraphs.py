@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from redraft.denoiser import Automaton, Bound, HardGuide, Scene, Verdict
 from redraft.denoiser.lift import lift
-from redraft.guidance.counts import check_range, shown
+from redraft.guidance.counts import check_range, shown, within
 from redraft.guidance.ending import EndAnchored
 from redraft.guidance.reading import BLANKS, BREAKS, over_characters
 
@@ -54,7 +54,7 @@ class Paragraphs(HardGuide):
 
         def accepting(state: tuple[int, int, bool]) -> bool:
             count, breaks, _ = state
-            held = self.least <= count and (self.most is None or count <= self.most)
+            held = within(count, self.least, self.most)
             return held and (breaks == INSIDE or not plain)
 
         named = {"feed": "\n", "return": "\r", "break": BREAKS - {"\n", "\r"}, "blank": BLANKS}
@@ -70,7 +70,7 @@ class Paragraphs(HardGuide):
     def check(self, text: str) -> Verdict:
         runs = groupby(text.splitlines(), key=lambda line: bool(line.strip()))
         count = sum(said for said, _ in runs)
-        held = self.least <= count and (self.most is None or count <= self.most)
+        held = within(count, self.least, self.most)
         return self.verdict(held, note=f"{count} paragraphs")
 
     def __str__(self) -> str:

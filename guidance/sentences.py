@@ -10,7 +10,7 @@ from redraft.denoiser import Automaton, Bound, HardGuide, Scene, Span, Verdict
 from redraft.denoiser.automaton import byte_classes
 from redraft.denoiser.cache import cached
 from redraft.denoiser.lift import lift
-from redraft.guidance.counts import check_range, shown
+from redraft.guidance.counts import check_range, shown, within
 from redraft.guidance.ending import EndAnchored
 from redraft.guidance.occurrence import WORD_BYTES
 
@@ -91,9 +91,7 @@ class Sentences(HardGuide):
 
         def accepting(state: _State) -> bool:
             count = state.done + 1
-            return state.phase == "any" or (
-                state.phase == "ended" and self.least <= count and (self.most is None or count <= self.most)
-            )
+            return state.phase == "any" or (state.phase == "ended" and within(count, self.least, self.most))
 
         letters = {letter for name in ABBREVIATIONS for letter in name.encode()}
         groups = (BLANKS, b".", ENDS, CLOSERS, DIGITS, WORD_BYTES, range(0x80), *({x} for x in letters))
@@ -114,7 +112,7 @@ class Sentences(HardGuide):
         ends = sentence_ends(text)
         spans = tuple(Span(begin, end) for begin, end in zip([0, *ends], ends, strict=False))
         complete = bool(ends) and ends[-1] == len(text)
-        held = complete and self.least <= len(ends) and (self.most is None or len(ends) <= self.most)
+        held = complete and within(len(ends), self.least, self.most)
         note = f"{len(ends)} sentences" + ("" if complete else ", the last not complete")
         return self.verdict(held, None, spans, note)
 

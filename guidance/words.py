@@ -12,7 +12,7 @@ from redraft.denoiser import Automaton, Bound, HardGuide, Scene, Verdict
 from redraft.denoiser.automaton import byte_classes
 from redraft.denoiser.cache import cached
 from redraft.denoiser.lift import lift
-from redraft.guidance.counts import check_range, shown
+from redraft.guidance.counts import check_range, shown, within
 from redraft.guidance.ending import EndAnchored
 from redraft.guidance.space import SPACES, step_space
 
@@ -48,7 +48,7 @@ class Words(HardGuide):
             return (count if inside else min(count + 1, cap)), True, b""
 
         def accepting(state: tuple[int, bool, bytes]) -> bool:
-            return self.least <= state[0] and (self.most is None or state[0] <= self.most)
+            return within(state[0], self.least, self.most)
 
         language = cached(
             "words",
@@ -65,7 +65,7 @@ class Words(HardGuide):
 
     def check(self, text: str) -> Verdict:
         count = len(text.split())
-        held = self.least <= count and (self.most is None or count <= self.most)
+        held = within(count, self.least, self.most)
         return self.verdict(held, note=f"{count} words")
 
     def __str__(self) -> str:

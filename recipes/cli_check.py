@@ -6,6 +6,8 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from redraft.recipes.cli_options import SET
+
 
 def check(
     recipe: Annotated[str, Argument(metavar="RECIPE", help="A shipped recipe's name, or a file.")],
@@ -21,12 +23,7 @@ def check(
     separator: Annotated[
         str | None, Option(metavar="LINE", help="Lines that hold just this stand between texts.")
     ] = None,
-    set_: Annotated[
-        list[str] | None,
-        Option(
-            "--set", metavar="NAME=VALUE", help="A parameter of the recipe, such as hero=Ada. Repeatable."
-        ),
-    ] = None,
+    set_: Annotated[list[str] | None, SET] = None,
     json: Annotated[bool, Option("--json", help="Print one JSON object a text, a line each.")] = False,
     json_file: Annotated[
         str | None, Option(metavar="FILE", help="Write all verdicts to a file, as one JSON object.")

@@ -9,6 +9,8 @@ from typing import Annotated
 import typer
 from typer import Argument, Context, Option
 
+from redraft.recipes.cli_options import SET
+
 recipes = typer.Typer(help="The recipes that ship with Redraft.", rich_markup_mode=None)
 
 
@@ -60,13 +62,10 @@ def schema() -> None:
     print(json.dumps(recipe_schema(), indent=2))
 
 
-_SET = Option("--set", metavar="NAME=VALUE", help="A parameter of the recipe, such as hero=Ada. Repeatable.")
-
-
 @recipes.command()
 def explain(
     name: Annotated[str, Argument(metavar="RECIPE", help="A shipped recipe's name, or a file.")],
-    set_: Annotated[list[str] | None, _SET] = None,
+    set_: Annotated[list[str] | None, SET] = None,
     as_json: Annotated[bool, Option("--json", help="One JSON object.")] = False,
 ) -> int:
     """What a recipe comes to: settings, what each guide guarantees, states, cost; exit 3 where guides conflict."""

@@ -6,6 +6,8 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from redraft.recipes.cli_options import SET
+
 _GUIDES, _RUN, _OUT = "Guides", "Run", "Output"
 
 
@@ -70,12 +72,7 @@ def write(
     model: Annotated[
         str | None, Option(metavar="ID_OR_DIR", help="embedded, a folder, or a masked language model.")
     ] = None,
-    set_: Annotated[
-        list[str] | None,
-        Option(
-            "--set", metavar="NAME=VALUE", help="A parameter of the recipe, such as hero=Ada. Repeatable."
-        ),
-    ] = None,
+    set_: Annotated[list[str] | None, SET] = None,
     table: Annotated[
         str | None,
         Option(metavar="FILE", help="One text a row of a CSV or JSON lines file; columns set parameters."),

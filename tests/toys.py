@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from redraft.denoiser import Absorbing, Canvas, Denoiser, Noise, Prompt, Uniform, Vocabulary
+from redraft.denoiser.testing.toys import greedy
 
 WORDS = [
     "the",
@@ -59,19 +60,8 @@ def small_vocabulary(*, eos: bool = True, fragments: bool = True, whole_first: b
     pieces = [b"st", b"orm", b"ing", b" l", b"ight", b"'s", b". ", b", ", b'."', "😀".encode(), "é".encode()]
     words = [lead + form.encode() for w in WORDS for lead in (b"", b" ") for form in (w, w.capitalize())]
     table: list[bytes | None] = [None, None, None, None, *dict.fromkeys([*singles, *pieces, *words])]
-    index = {raw: k for k, raw in enumerate(table) if raw}
-    longest = max(map(len, index))
-
-    def encoder(text: str) -> list[int]:
-        raw, at, ids = text.encode(), 0, []
-        while at < len(raw):
-            size = next((n for n in range(longest, 0, -1) if raw[at : at + n] in index), 1)
-            ids.append(index.get(raw[at : at + size], 0))
-            at += size
-        return ids
-
     special = {"mask_id": 0, "eos_id": 1 if eos else None, "pad_id": 2 if eos else None}
-    return Vocabulary(table, encoder, **special, whole_first=whole_first)
+    return Vocabulary(table, greedy(table), **special, whole_first=whole_first)
 
 
 class Chaos(Denoiser):

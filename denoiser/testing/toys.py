@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -21,6 +21,22 @@ WORDS = (
 PIECES = ("st", "orm", "ing", " l", "ight", "'s", ". ", ", ", '."', "é", "😀", "\r\n")
 
 
+def greedy(table: Sequence[bytes | None]) -> Callable[[str], list[int]]:
+    """The encoder that cuts a text into a table's tokens, the longest first; 0 where there is none."""
+    index = {raw: token for token, raw in enumerate(table) if raw}
+    longest = max(map(len, index))
+
+    def encode(text: str) -> list[int]:
+        raw, at, ids = text.encode(), 0, []
+        while at < len(raw):
+            size = next((n for n in range(longest, 0, -1) if raw[at : at + n] in index), 1)
+            ids.append(index.get(raw[at : at + size], 0))
+            at += size
+        return ids
+
+    return encode
+
+
 def toy_vocabulary(alphabet: bytes = bytes(range(256)), words: Sequence[str] = WORDS) -> Vocabulary:
     """Single bytes, `words` with and without a space before them and a capital, a few pieces; with EOS.
 
@@ -30,18 +46,7 @@ def toy_vocabulary(alphabet: bytes = bytes(range(256)), words: Sequence[str] = W
     spelled = [lead + form for w in words for lead in ("", " ") for form in (w, w.capitalize())]
     longer = [piece.encode() for piece in (*PIECES, *spelled) if set(piece.encode()) <= set(alphabet)]
     table: list[bytes | None] = [None, None, None, *dict.fromkeys([*singles, *longer])]
-    index = {raw: token for token, raw in enumerate(table) if raw}
-    longest = max(map(len, index))
-
-    def encoder(text: str) -> list[int]:
-        raw, at, ids = text.encode(), 0, []
-        while at < len(raw):
-            size = next((n for n in range(longest, 0, -1) if raw[at : at + n] in index), 1)
-            ids.append(index.get(raw[at : at + size], 0))
-            at += size
-        return ids
-
-    return Vocabulary(table, encoder, mask_id=0, eos_id=1, pad_id=2)
+    return Vocabulary(table, greedy(table), mask_id=0, eos_id=1, pad_id=2)
 
 
 class ToyDenoiser(Denoiser):

@@ -14,7 +14,7 @@ from baselines import AnnealedTopic, FirstOrder, TokenBias, classifier_reward, h
 from redraft.classifiers import NoiseAware, read_corpus, shipped
 from redraft.classifiers.training import examples
 from redraft.denoiser import BestOf, Guide, Particles
-from redraft.guidance import Classifier, Infill, Keywords, Sentiment, Style, Topic, Words
+from redraft.guidance import Classifier, ClassifierFree, Infill, Keywords, Sentiment, Style, Topic, Words
 
 ROOT = Path(__file__).resolve().parent.parent
 WORDS = ("storm", "lighthouse", "dog", "letter", "garden", "night", "river", "friend", "bread", "window")
@@ -29,6 +29,9 @@ TEMPLATES = (
     "___ in the end it was [[2-6]].",
 )
 STYLES = ("formal", "casual", "old-fashioned", "plain")
+COMPARED = ("sentiment positive", "sentiment negative", "style formal")  # tasks that all baselines run on
+GENRES = {"old-fashioned": "tale"}  # the denoiser's tag for a style, where it has another name
+FREE = "free_no_guidance"
 OURS, BASELINE = "ours", "baseline"
 
 
@@ -37,6 +40,7 @@ class Cell:
     """One cell: `guides(k)` of text k, `judge(k, text)` whether it succeeded, by what guided nothing.
 
     `second` is another judge where there is one. `options` go to write, or to rewrite where `original` gives a text.
+    `texts_of`: the name of the cell whose texts are judged here as well, instead of writing any.
     """
 
     task: str
@@ -47,6 +51,7 @@ class Cell:
     second: Callable[[int, str], bool] | None = None
     options: dict[str, Any] = field(default_factory=dict)
     original: Callable[[int], str] | None = None
+    texts_of: str = ""
 
     @property
     def name(self) -> str:
@@ -77,7 +82,17 @@ def speaks_of(topic: str, text: str) -> bool:
     return bool(words & set(TOPICS[topic].split()))
 
 
+# What is asked stays the same for a stretch of texts, which are then written together.
+def template(k: int) -> str:
+    return TEMPLATES[k // 16 % len(TEMPLATES)]
+
+
+def topic(k: int) -> str:
+    return tuple(TOPICS)[k // 16 % len(TOPICS)]
+
+
 def keywords(number: int, k: int) -> tuple[str, ...]:
+    k //= 4
     return tuple(random.Random(f"{number} {k}").sample(WORDS, number))
 
 
@@ -122,8 +137,8 @@ def _hard() -> Iterator[Cell]:
             yield Cell(f"keywords {number}", anchor, OURS, guides, holds)
     yield Cell(
         "infill", "exact", OURS,
-        lambda k: (Infill(TEMPLATES[k % len(TEMPLATES)]),),
-        lambda k, text: Infill(TEMPLATES[k % len(TEMPLATES)]).check(text).status == "satisfied",
+        lambda k: (Infill(template(k)),),
+        lambda k, text: Infill(template(k)).check(text).status == "satisfied",
     )  # fmt: skip
 
 
@@ -139,12 +154,16 @@ def _soft(task: str, pair: str, label: str, guide: Any, cache: Path) -> Iterator
     def cell(method: str, side: str, make: Callable[[], Sequence[Guide]], **options: Any) -> Cell:
         return Cell(task, method, side, lambda k: make(), judge, second if tone else None, options)
 
-    yield cell("no guidance", BASELINE, lambda: ())
+    tags = {"tone": tone} if tone else {"genre": GENRES.get(label, label)}
+    yield Cell(task, "no guidance", BASELINE, lambda k: (), judge, second if tone else None, texts_of=FREE)
     yield cell("scale 1", OURS, lambda: (guide(label),))
     yield cell("scale 2", OURS, lambda: (2.0 * guide(label),))
     yield cell("target 0.9", OURS, lambda: (guide(label, 0.9),))
     yield cell("target 0.98", OURS, lambda: (guide(label, 0.98),))
     yield cell("noise-aware", OURS, lambda: (Classifier(noise_aware(pair, label, cache), label),))
+    yield cell("classifier-free 2", OURS, lambda: (ClassifierFree(tags, 2.0),))
+    if task not in COMPARED:
+        return
     yield cell("token bias", BASELINE, lambda: (TokenBias(pair, label),))
     yield cell("best of 4", BASELINE, lambda: (classifier_reward(pair, label, 1.0),), particles=BestOf(4))
     yield cell("D-CBG", BASELINE, lambda: (FirstOrder(noise_aware(pair, label, cache), label, 3.0),))
@@ -157,15 +176,13 @@ def _soft(task: str, pair: str, label: str, guide: Any, cache: Path) -> Iterator
 
 
 def _topics() -> Iterator[Cell]:
-    names = list(TOPICS)
-
     def judge(k: int, text: str) -> bool:
-        return speaks_of(names[k % 3], text)
+        return speaks_of(topic(k), text)
 
     def cell(method: str, side: str, make: Callable[[str], Sequence[Guide]], **options: Any) -> Cell:
-        return Cell("topic", method, side, lambda k: make(names[k % 3]), judge, None, options)
+        return Cell("topic", method, side, lambda k: make(topic(k)), judge, None, options)
 
-    yield cell("no guidance", BASELINE, lambda topic: ())
+    yield Cell("topic", "no guidance", BASELINE, lambda k: (), judge, texts_of=FREE)
     yield cell("scale 1", OURS, lambda topic: (Topic(topic),))
     yield cell("scale 2", OURS, lambda topic: (2.0 * Topic(topic),))
     yield cell("annealed similarity", BASELINE, lambda topic: (AnnealedTopic(topic),))

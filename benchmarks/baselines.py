@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -132,15 +133,18 @@ def _scores(pair: str) -> TokenScores:
     return shipped(pair).tokens.bind(load().vocabulary)
 
 
+def probabilities(pair: str, label: str, texts: Sequence[str]) -> list[float]:
+    """P(label | text) by the guiding classifier."""
+    scores = _scores(pair)
+    found: list[float] = scores.score(texts)[:, scores.labels.index(label)].tolist()
+    return found
+
+
 def classifier_reward(pair: str, label: str, scale: float) -> Reward:
     """scale * log P(label | text) by the guiding classifier, the reward of best-of-n and of FK-style particles."""
-    scores = _scores(pair)
 
     def log_p(texts: Sequence[str]) -> list[float]:
-        import numpy as np
-
-        found = scores.score(texts)[:, scores.labels.index(label)]
-        return np.log(found.clip(1e-9)).tolist()
+        return [math.log(max(p, 1e-9)) for p in probabilities(pair, label, texts)]
 
     return Reward(log_p, scale)
 

@@ -9,7 +9,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from baselines import AnnealedTopic, FirstOrder, TokenBias, classifier_reward, head_of, topic_reward
+from baselines import (
+    AnnealedTopic,
+    FirstOrder,
+    TokenBias,
+    classifier_reward,
+    head_of,
+    probabilities,
+    topic_reward,
+)
 
 from redraft.classifiers import NoiseAware, read_corpus, shipped
 from redraft.classifiers.training import examples
@@ -40,6 +48,7 @@ class Cell:
     """One cell: `guides(k)` of text k, `judge(k, text)` whether it succeeded, by what guided nothing.
 
     `second` is another judge where there is one. `options` go to write, or to rewrite where `original` gives a text.
+    `own`: the probability of each text by the classifier that a target is stated in.
     `texts_of`: the name of the cell whose texts are judged here as well, instead of writing any.
     """
 
@@ -52,6 +61,7 @@ class Cell:
     options: dict[str, Any] = field(default_factory=dict)
     original: Callable[[int], str] | None = None
     texts_of: str = ""
+    own: Callable[[Sequence[str]], Sequence[float]] | None = None
 
     @property
     def name(self) -> str:
@@ -151,8 +161,11 @@ def _soft(task: str, pair: str, label: str, guide: Any, cache: Path) -> Iterator
     def second(k: int, text: str) -> bool:
         return reads(pair, label, text)
 
+    def own(texts: Sequence[str]) -> Sequence[float]:
+        return probabilities(pair, label, texts)
+
     def cell(method: str, side: str, make: Callable[[], Sequence[Guide]], **options: Any) -> Cell:
-        return Cell(task, method, side, lambda k: make(), judge, second if tone else None, options)
+        return Cell(task, method, side, lambda k: make(), judge, second if tone else None, options, own=own)
 
     tags = {"tone": tone} if tone else {"genre": GENRES.get(label, label)}
     yield Cell(task, "no guidance", BASELINE, lambda k: (), judge, second if tone else None, texts_of=FREE)

@@ -1,6 +1,6 @@
 """What guides cost, as shares of the denoiser's own step, in one process.
 
-    python benchmarks/overhead.py [--model embedded] [--repeats 5] [--threads 2]
+    python benchmarks/overhead.py [--model embedded] [--repeats 5] [--threads 2] [--only WORD ...]
 
 For each request a whole run is made (L = 64, 24 steps, random order) and the time in the denoiser and outside it is
 summed over its steps. Requests are interleaved and repeated; medians are printed. `added` is what the guides add to
@@ -16,7 +16,7 @@ import torch
 
 from redraft.denoiser import Canvas, Denoiser, Guide, Scene, Settings, Steering, load, refine
 from redraft.denoiser.randomness import Randomness
-from redraft.guidance import Bias, Forbid, Infill, Keywords, Repetition, Sentences, Sentiment, Words
+from redraft.guidance import Bias, Forbid, Infill, Keywords, Repetition, Sentences, Sentiment, Style, Words
 
 REQUESTS: dict[str, list[Guide]] = {
     "unguided": [],
@@ -29,6 +29,8 @@ REQUESTS: dict[str, list[Guide]] = {
     "Keywords, 5": [Keywords("sea", "dog", "rain", "house", "old man", anchor="free")],
     "Keywords, 2, and Words": [Keywords("lighthouse", "storm", anchor="free"), Words(15, 30)],
     "Sentiment (linear bias)": [Sentiment("positive")],
+    "Style and Sentiment": [Style("formal"), Sentiment("positive")],
+    "Sentiment, target 0.9": [Sentiment("positive", target=0.9)],
     "Bias, 2 phrases": [Bias({"sea": 2.0, "very good": -2.0})],
     "Repetition": [Repetition()],
 }
@@ -57,14 +59,20 @@ def main() -> None:
     parser.add_argument("--model", default="embedded")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--only", nargs="+", default=[""], help="requests whose names hold one of these")
     options = parser.parse_args()
+    requests = {
+        name: guides
+        for name, guides in REQUESTS.items()
+        if name == "unguided" or any(word in name for word in options.only)
+    }
     torch.set_num_threads(options.threads)
     denoiser, length = load(options.model), 64
     print("| batch | request | states | classes | denoiser ms | outside ms | added ms | share |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for batch in (1, 8):
         scene = Scene(denoiser.vocabulary, denoiser.device, batch, length, 24)
-        bound = {name: Steering(guides, scene) for name, guides in REQUESTS.items()}
+        bound = {name: Steering(guides, scene) for name, guides in requests.items()}
         spent: dict[str, list[tuple[float, float]]] = {name: [] for name in bound}
         for repeat in range(options.repeats):
             for name, steering in bound.items():

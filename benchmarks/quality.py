@@ -84,6 +84,7 @@ def judged(cell: Cell, made: dict[str, Any], fluency: Fluency | None) -> dict[st
         "words": sum(len(text.split()) for text in texts) / n,
         "steps": made["steps"], "seconds": made["seconds"],
         "likeness": sum(made["likeness"]) / n if made["likeness"] else None,
+        "own": None if cell.own is None else sum(cell.own(texts)) / n,
     }  # fmt: skip
     if fluency is not None:
         nll = [value for value in fluency(texts) if math.isfinite(value)]
@@ -110,8 +111,12 @@ def cell_row(
 
 
 def done(cell: Cell, options: argparse.Namespace) -> dict[str, Any] | None:
-    """The cell's row if it was run, by this process or another."""
-    return _kept(cell.name, options).get("row")
+    """The cell's row if it was run, by this process or another; all but the fluency is judged anew."""
+    kept = _kept(cell.name, options)
+    if "row" not in kept:
+        return None
+    fluency = {name: kept["row"][name] for name in ("nll", "nll_error") if name in kept["row"]}
+    return judged(cell, kept["made"], None) | fluency
 
 
 def _asked(options: argparse.Namespace) -> dict[str, Any]:
@@ -140,15 +145,16 @@ def table(rows: list[dict[str, Any]]) -> str:
     """Markdown; NLL and time also against the unguided cell."""
     free = next((row for row in rows if row["task"] == "free"), rows[0])
     out = [
-        "| task | method | side | success | second judge | NLL | against free | distinct-2 | repeated | words "
+        "| task | method | side | success | second judge | own | NLL | against free | distinct-2 | repeated | words "
         "| steps | time |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "|" + " --- |" * 13,
     ]
     for row in rows:
         nll = f"{row['nll']:.2f} ± {row['nll_error']:.2f}" if "nll" in row else ""
         rise = f"{row['nll'] / free['nll'] - 1:+.1%}" if "nll" in row and "nll" in free else ""
         values = (
-            row["task"], row["method"], row["side"], share(row["success"]), share(row["second"]), nll, rise,
+            row["task"], row["method"], row["side"], share(row["success"]), share(row["second"]),
+            "" if row["own"] is None else f"{row['own']:.2f}", nll, rise,
             f"{row['distinct2']:.2f}", share(row["repeated3"]), f"{row['words']:.0f}", f"{row['steps']:.0f}",
             f"{row['seconds'] / free['seconds']:.2f}",
         )  # fmt: skip

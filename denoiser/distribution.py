@@ -26,9 +26,8 @@ def distributions(step: Step, bias: Tensor | None, settings: Settings, language:
         return _tempered(step.logits, bias, settings, step.canvas.open, language)
     ends = [eos] if pad is None or pad == eos else [eos, pad]
     columns = torch.tensor(ends, device=step.logits.device)
-    text = _tempered(
-        step.logits.index_fill(-1, columns, -torch.inf), bias, settings, step.canvas.open, language
-    )
+    own = step.logits.index_fill(-1, columns, -torch.inf)
+    text = _tempered(own, bias, settings, step.canvas.open, language, spoil=True)
     stop, beyond = _end(step, bias, settings.temperature, step.denoiser.vocabulary)
     if beyond is not None:
         text = torch.cat([text[:, :-1], text[:, -1:] + beyond[:, None, None]], dim=1)
@@ -37,15 +36,30 @@ def distributions(step: Step, bias: Tensor | None, settings: Settings, language:
 
 
 def _tempered(
-    logits: Tensor, bias: Tensor | None, settings: Settings, open: Tensor, language: Language
+    logits: Tensor,
+    bias: Tensor | None,
+    settings: Settings,
+    open: Tensor,
+    language: Language,
+    *,
+    spoil: bool = False,
 ) -> Tensor:
+    """`spoil`: the logits may be written over, as each new [B, L, V] costs as much as the arithmetic."""
     if settings.temperature == 0:
         scores = logits if bias is None else logits + bias
         return scores - scores.amax(-1, keepdim=True)
-    scaled = logits if settings.temperature == 1 else logits / settings.temperature
-    log_p = (scaled if bias is None else scaled + bias).log_softmax(-1)
+    if settings.temperature != 1:
+        logits = logits.div_(settings.temperature) if spoil else logits / settings.temperature
+        spoil = True
+    if bias is not None:
+        logits = logits.add_(bias) if spoil else logits + bias
     return truncate(
-        log_p, open, top_k=settings.top_k, top_p=settings.top_p, min_p=settings.min_p, language=language
+        logits.log_softmax(-1),
+        open,
+        top_k=settings.top_k,
+        top_p=settings.top_p,
+        min_p=settings.min_p,
+        language=language,
     )
 
 
@@ -53,7 +67,7 @@ def _end(
     step: Step, bias: Tensor | None, temperature: float, vocabulary: Vocabulary
 ) -> tuple[Tensor, Tensor | None]:
     """[B, L]: log l(n), the log-probability that the text ends at position n; [B]: that it goes on, or None."""
-    log_stop = step.logits.log_softmax(-1)[..., vocabulary.eos_id]
+    log_stop = step.log_p[..., vocabulary.eos_id]
     if vocabulary.pad_id is None or vocabulary.pad_id == vocabulary.eos_id:
         # EOS is its own padding: p_n(EOS) = P(end <= n), and the end is where it rises
         before = torch.nn.functional.pad(log_stop.exp(), (1, 0))[..., :-1].cummax(-1).values

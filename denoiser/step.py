@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -90,6 +91,11 @@ class Step:
     random: Randomness
     temperature: float = 1.0
     remaining: int = 0
+
+    @cached_property
+    def log_p(self) -> Tensor:
+        """[B, L, V] log softmax(logits), nats: computed once, for all who ask."""
+        return self.logits.log_softmax(-1)
 
     @property
     def progress(self) -> float:

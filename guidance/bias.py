@@ -73,12 +73,11 @@ class _BoundBias(Bound):
             return self.flat
         batch, length, size = step.logits.shape
         canvas = step.canvas
-        total_mass = step.logits.logsumexp(-1, keepdim=True)  # [B, L, 1]
         total = self.flat.expand(batch, length, size).clone()
         for tokens, strength in self.longer:
             own = torch.tensor(tokens, device=canvas.tokens.device)
             held = torch.where(canvas.tokens[..., None] == own, 0.0, -1e4)
-            here = torch.where(canvas.open[..., None], step.logits[..., own] - total_mass, held)
+            here = torch.where(canvas.open[..., None], step.log_p[..., own], held)
             here = here.clamp_min(-1e4)  # [B, L, n]
             n = len(tokens)
             if n > length:

@@ -51,8 +51,7 @@ class _BoundRepetition(Bound):
 
         def lower(which: Tensor, where: Tensor) -> None:
             """Lower the tokens `which` at the rows and positions where `where` [B, L, n] holds."""
-            row, place, _ = marked = where.nonzero(as_tuple=True)
-            bias[row, place, which[marked]] = -guide.strength_nats
+            bias.scatter_reduce_(-1, which, torch.where(where, -guide.strength_nats, 0.0), "amin")
 
         for side in (1, -1):
             near, near_text = _shift(tokens, side), _shift(text, side)  # the neighbour of each position

@@ -35,13 +35,13 @@ class Proposal:
     @cached_property
     def entropy(self) -> Tensor:
         """[B, L] nats: entropy of the denoiser's own distribution, before temperature and guidance."""
-        log_p = self.step.logits.log_softmax(-1)
+        log_p = self.step.log_p
         return -(log_p.exp() * log_p.clamp_min(-1e4)).sum(-1)
 
     @cached_property
     def margin(self) -> Tensor:
         """[B, L]: probability of the best token minus the second best, in the denoiser's own distribution."""
-        best = self.step.logits.softmax(-1).topk(2, dim=-1).values
+        best = self.step.log_p.topk(2, dim=-1).values.exp()
         return best[..., 0] - best[..., 1]
 
 

@@ -37,7 +37,8 @@ TEMPLATES = (
     "___ in the end it was [[2-6]].",
 )
 STYLES = ("formal", "casual", "old-fashioned", "plain")
-COMPARED = ("sentiment positive", "sentiment negative", "style formal")  # tasks that all baselines run on
+COMPARED = ("sentiment positive", "style formal")  # tasks that all baselines run on
+WHOLE = (*COMPARED, "sentiment negative")  # tasks that all ways of ours run on
 GENRES = {"old-fashioned": "tale"}  # the denoiser's tag for a style, where it has another name
 FREE = "free_no_guidance"
 OURS, BASELINE = "ours", "baseline"
@@ -172,9 +173,10 @@ def _soft(task: str, pair: str, label: str, guide: Any, cache: Path) -> Iterator
     yield cell("scale 1", OURS, lambda: (guide(label),))
     yield cell("scale 2", OURS, lambda: (2.0 * guide(label),))
     yield cell("target 0.9", OURS, lambda: (guide(label, 0.9),))
-    yield cell("target 0.98", OURS, lambda: (guide(label, 0.98),))
-    yield cell("noise-aware", OURS, lambda: (Classifier(noise_aware(pair, label, cache), label),))
     yield cell("classifier-free 2", OURS, lambda: (ClassifierFree(tags, 2.0),))
+    if task in WHOLE:
+        yield cell("target 0.98", OURS, lambda: (guide(label, 0.98),))
+        yield cell("noise-aware", OURS, lambda: (Classifier(noise_aware(pair, label, cache), label),))
     if task not in COMPARED:
         return
     yield cell("token bias", BASELINE, lambda: (TokenBias(pair, label),))

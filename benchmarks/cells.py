@@ -174,7 +174,9 @@ def _soft(task: str, pair: str, label: str, guide: Any, cache: Path) -> Iterator
     yield cell("scale 2", OURS, lambda: (2.0 * guide(label),))
     yield cell("target 0.9", OURS, lambda: (guide(label, 0.9),))
     yield cell("classifier-free 2", OURS, lambda: (ClassifierFree(tags, 2.0),))
+    yield cell("tag", OURS, lambda: (), condition=tags)
     if task in WHOLE:
+        yield cell("tag, scale 1", OURS, lambda: (guide(label),), condition=tags)
         yield cell("target 0.98", OURS, lambda: (guide(label, 0.98),))
         yield cell("noise-aware", OURS, lambda: (Classifier(noise_aware(pair, label, cache), label),))
     if task not in COMPARED:

@@ -42,6 +42,7 @@ WHOLE = (*COMPARED, "sentiment negative")  # tasks that all ways of ours run on
 GENRES = {"old-fashioned": "tale"}  # the denoiser's tag for a style, where it has another name
 FREE = "free_no_guidance"
 OURS, BASELINE = "ours", "baseline"
+DEAR = 0.32  # the share of texts where one takes several times an unguided one's time
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class Cell:
     """One cell: `guides(k)` of text k, `judge(k, text)` whether it succeeded, by what guided nothing.
 
     `second` is another judge where there is one. `options` go to write, or to rewrite where `original` gives a text.
+    `share` of the texts asked for are written where one is dear.
     `own`: the probability of each text by the classifier that a target is stated in.
     `texts_of`: the name of the cell whose texts are judged here as well, instead of writing any.
     """
@@ -63,6 +65,7 @@ class Cell:
     original: Callable[[int], str] | None = None
     texts_of: str = ""
     own: Callable[[Sequence[str]], Sequence[float]] | None = None
+    share: float = 1.0
 
     @property
     def name(self) -> str:
@@ -165,8 +168,20 @@ def _soft(task: str, pair: str, label: str, guide: Any, cache: Path) -> Iterator
     def own(texts: Sequence[str]) -> Sequence[float]:
         return probabilities(pair, label, texts)
 
-    def cell(method: str, side: str, make: Callable[[], Sequence[Guide]], **options: Any) -> Cell:
-        return Cell(task, method, side, lambda k: make(), judge, second if tone else None, options, own=own)
+    def cell(
+        method: str, side: str, make: Callable[[], Sequence[Guide]], share: float = 1.0, **options: Any
+    ) -> Cell:
+        return Cell(
+            task,
+            method,
+            side,
+            lambda k: make(),
+            judge,
+            second if tone else None,
+            options,
+            own=own,
+            share=share,
+        )
 
     tags = {"tone": tone} if tone else {"genre": GENRES.get(label, label)}
     yield Cell(task, "no guidance", BASELINE, lambda k: (), judge, second if tone else None, texts_of=FREE)
@@ -178,16 +193,19 @@ def _soft(task: str, pair: str, label: str, guide: Any, cache: Path) -> Iterator
     if task in WHOLE:
         yield cell("tag, scale 1", OURS, lambda: (guide(label),), condition=tags)
         yield cell("target 0.98", OURS, lambda: (guide(label, 0.98),))
-        yield cell("noise-aware", OURS, lambda: (Classifier(noise_aware(pair, label, cache), label),))
+        yield cell("noise-aware", OURS, lambda: (Classifier(noise_aware(pair, label, cache), label),), DEAR)
     if task not in COMPARED:
         return
     yield cell("token bias", BASELINE, lambda: (TokenBias(pair, label),))
-    yield cell("best of 4", BASELINE, lambda: (classifier_reward(pair, label, 1.0),), particles=BestOf(4))
-    yield cell("D-CBG", BASELINE, lambda: (FirstOrder(noise_aware(pair, label, cache), label, 3.0),))
+    yield cell(
+        "best of 4", BASELINE, lambda: (classifier_reward(pair, label, 1.0),), DEAR, particles=BestOf(4)
+    )
+    yield cell("D-CBG", BASELINE, lambda: (FirstOrder(noise_aware(pair, label, cache), label, 3.0),), DEAR)
     yield cell(
         "FK particles",
         BASELINE,
         lambda: (classifier_reward(pair, label, 4.0),),
+        DEAR,
         particles=Particles(4, "max"),
     )
 
@@ -196,16 +214,22 @@ def _topics() -> Iterator[Cell]:
     def judge(k: int, text: str) -> bool:
         return speaks_of(topic(k), text)
 
-    def cell(method: str, side: str, make: Callable[[str], Sequence[Guide]], **options: Any) -> Cell:
-        return Cell("topic", method, side, lambda k: make(topic(k)), judge, None, options)
+    def cell(
+        method: str, side: str, make: Callable[[str], Sequence[Guide]], share: float = 1.0, **options: Any
+    ) -> Cell:
+        return Cell("topic", method, side, lambda k: make(topic(k)), judge, None, options, share=share)
 
     yield Cell("topic", "no guidance", BASELINE, lambda k: (), judge, texts_of=FREE)
     yield cell("scale 1", OURS, lambda topic: (Topic(topic),))
     yield cell("scale 2", OURS, lambda topic: (2.0 * Topic(topic),))
     yield cell("annealed similarity", BASELINE, lambda topic: (AnnealedTopic(topic),))
-    yield cell("best of 4", BASELINE, lambda topic: (topic_reward(topic, 1.0),), particles=BestOf(4))
+    yield cell("best of 4", BASELINE, lambda topic: (topic_reward(topic, 1.0),), DEAR, particles=BestOf(4))
     yield cell(
-        "FK particles", BASELINE, lambda topic: (topic_reward(topic, 20.0),), particles=Particles(4, "max")
+        "FK particles",
+        BASELINE,
+        lambda topic: (topic_reward(topic, 20.0),),
+        DEAR,
+        particles=Particles(4, "max"),
     )
 
 
@@ -220,12 +244,12 @@ def _rewriting() -> Iterator[Cell]:
         yield Cell(
             "rewrite to positive", f"keep {keep}", OURS, lambda k: (2.0 * Sentiment("positive"),),
             lambda k, text: feels("positive", text), lambda k, text: reads("sentiment", "positive", text),
-            {"keep": keep}, lambda k: _originals("-")[k],
+            {"keep": keep}, lambda k: _originals("-")[k], share=DEAR,
         )  # fmt: skip
         yield Cell(
             "rewrite to formal", f"keep {keep}", OURS, lambda k: (2.0 * Style("formal"),),
             lambda k, text: reads("style-formal", "formal", text), None,
-            {"keep": keep}, lambda k: _originals("0")[k],
+            {"keep": keep}, lambda k: _originals("0")[k], share=DEAR,
         )  # fmt: skip
 
 

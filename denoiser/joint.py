@@ -12,7 +12,7 @@ import torch
 
 from redraft.denoiser.automaton import STATE_BUDGET, Automaton
 from redraft.denoiser.cache import cached
-from redraft.denoiser.conflict import Stages, unsatisfiable
+from redraft.denoiser.conflict import Accepted, Stages, unsatisfiable
 from redraft.denoiser.ending import with_eos
 from redraft.denoiser.errors import StateBudgetError, UnsatisfiableError
 from redraft.denoiser.factored import Factored
@@ -30,18 +30,22 @@ _KEPT: OrderedDict[tuple[object, ...], Language] = OrderedDict()
 
 
 def joint_language(
-    named: Sequence[tuple[str, Automaton]], scene: Scene, stages: Stages | None = None
+    named: Sequence[tuple[str, Automaton]],
+    scene: Scene,
+    stages: Stages | None = None,
+    accepted: Accepted | None = None,
 ) -> Language:
     """The language of canvases that all named languages allow; raises `UnsatisfiableError` where it is empty.
 
-    `stages(name)` may say how a language narrows, part by part, so that the error names the part that fails.
+    `stages(name)` may say how a language narrows, part by part, so that the error names the part that fails;
+    `accepted(names)` a text that guides accept though they write none.
     """
     keys = tuple(sorted({automaton.key for _, automaton in named}))
     name = (scene.vocabulary.key, scene.length, keys, str(scene.device), scene.parts, ENTRIES)
     language = _KEPT.pop(name, None)
     if language is None:
         try:
-            language = _joint(named, keys, scene, stages)
+            language = _joint(named, keys, scene, stages, accepted)
         except StateBudgetError as error:
             sizes = ", ".join(f"{name} {automaton.states:,}" for name, automaton in named)
             raise StateBudgetError(
@@ -72,6 +76,20 @@ def writable(vocabulary: Vocabulary) -> tuple[Automaton, ...]:
     return (whole & everything if vocabulary.prefix else whole), everything
 
 
+def shortest_tokens(automata: Sequence[Automaton], scene: Scene) -> tuple[int, ...] | None:
+    """A shortest text in all of the languages that fits the canvas, of printable ASCII where there is one."""
+    plain = np.array([not _is_plain(raw) for raw in scene.vocabulary.token_bytes])
+    ascii_only = Automaton(
+        plain.astype(np.int32), np.array([[0, 1], [1, 1]], np.int32), 0, np.array([True, False])
+    )
+    met = _meet([writable(scene.vocabulary)[-1], *automata], scene.length - scene.ending)
+    return (met & ascii_only).shortest_word() or met.shortest_word()
+
+
+def _is_plain(raw: bytes | None) -> bool:
+    return raw is not None and raw.isascii() and raw.decode().isprintable()
+
+
 def is_whole(raw: bytes | None) -> bool:
     """Whether a token's bytes are one or more whole characters."""
     try:
@@ -81,7 +99,11 @@ def is_whole(raw: bytes | None) -> bool:
 
 
 def _joint(
-    named: Sequence[tuple[str, Automaton]], keys: tuple[str, ...], scene: Scene, stages: Stages | None
+    named: Sequence[tuple[str, Automaton]],
+    keys: tuple[str, ...],
+    scene: Scene,
+    stages: Stages | None,
+    accepted: Accepted | None,
 ) -> Language:
     automata = [automaton for _, automaton in named]
     bases = list(enumerate(writable(scene.vocabulary)))
@@ -90,7 +112,7 @@ def _joint(
         language = _on_canvas(_kept_factors([base, *automata], name, scene), scene)
         if language is not None:
             return language
-    raise _unsatisfiable(named, scene, stages)
+    raise _unsatisfiable(named, scene, stages, accepted)
 
 
 def _kept_factors(
@@ -181,7 +203,7 @@ def _reaches(language: Language, length: int) -> bool:
 
 
 def _unsatisfiable(
-    named: Sequence[tuple[str, Automaton]], scene: Scene, stages: Stages | None
+    named: Sequence[tuple[str, Automaton]], scene: Scene, stages: Stages | None, accepted: Accepted | None
 ) -> UnsatisfiableError:
     base = writable(scene.vocabulary)[-1]
 
@@ -202,4 +224,4 @@ def _unsatisfiable(
         language = None if scene.ending else _on_any(_canvases([base, *automata], scene), scene)
         return [] if language is None else filled_canvases(language, scene.length)
 
-    return unsatisfiable(named, scene.length, possible, needed, stages, filled)
+    return unsatisfiable(named, scene.length, possible, needed, stages, filled, accepted)

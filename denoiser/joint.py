@@ -77,12 +77,21 @@ def writable(vocabulary: Vocabulary) -> tuple[Automaton, ...]:
 
 
 def shortest_tokens(automata: Sequence[Automaton], scene: Scene) -> tuple[int, ...] | None:
-    """A shortest text in all of the languages that fits the canvas, of printable ASCII where there is one."""
+    """A shortest text in all of the languages that fits the canvas, of printable ASCII where there is one.
+
+    None where there is none, and where it would take a table of more than ENTRIES to find one.
+    """
     plain = np.array([not _is_plain(raw) for raw in scene.vocabulary.token_bytes])
     ascii_only = Automaton(
         plain.astype(np.int32), np.array([[0, 1], [1, 1]], np.int32), 0, np.array([True, False])
     )
-    met = _meet([writable(scene.vocabulary)[-1], *automata], scene.length - scene.ending)
+    met: Automaton | None
+    met, *rest = sorted([writable(scene.vocabulary)[-1], *automata], key=lambda a: a.states)
+    for other in rest:
+        met = met.meet(other, ENTRIES)
+        if met is None:
+            return None
+        met = met.within(scene.length - scene.ending)
     return (met & ascii_only).shortest_word() or met.shortest_word()
 
 

@@ -190,6 +190,19 @@ class Automaton:
         """Fewest classes read from each state to an accepting one [Q]; -1 where there is no way."""
         return distance(self.delta, self.accept)
 
+    def shortest_word(self) -> tuple[int, ...] | None:
+        """A shortest accepted word; None if the language is empty."""
+        least = self.minimise()  # every class of it is used
+        far, state = least.remaining, least.start
+        if far[state] < 0:
+            return None
+        word = []
+        while far[state] > 0:
+            column = int(np.flatnonzero(far[least.delta[state]] == far[state] - 1)[0])
+            word.append(int(np.flatnonzero(least.classes == column)[0]))
+            state = int(least.delta[state, column])
+        return tuple(word)
+
     def within(self, length: int) -> Automaton:
         """The words of at most `length` symbols, and others: states that no such word passes are dead.
 

@@ -12,11 +12,11 @@ import torch
 
 from redraft.denoiser.automaton import STATE_BUDGET, Automaton
 from redraft.denoiser.cache import cached
-from redraft.denoiser.conflict import Stages, unsatisfiable
+from redraft.denoiser.conflict import Accepted, Stages, unsatisfiable
 from redraft.denoiser.ending import with_eos
 from redraft.denoiser.errors import StateBudgetError, UnsatisfiableError
 from redraft.denoiser.factored import Factored
-from redraft.denoiser.language import Language, feasible, shortest_canvas
+from redraft.denoiser.language import Language, feasible, filled_canvases, shortest_canvas
 from redraft.denoiser.lift import lift
 from redraft.denoiser.regex import UTF8, compile_regex
 from redraft.denoiser.step import Scene
@@ -30,18 +30,22 @@ _KEPT: OrderedDict[tuple[object, ...], Language] = OrderedDict()
 
 
 def joint_language(
-    named: Sequence[tuple[str, Automaton]], scene: Scene, stages: Stages | None = None
+    named: Sequence[tuple[str, Automaton]],
+    scene: Scene,
+    stages: Stages | None = None,
+    accepted: Accepted | None = None,
 ) -> Language:
     """The language of canvases that all named languages allow; raises `UnsatisfiableError` where it is empty.
 
-    `stages(name)` may say how a language narrows, part by part, so that the error names the part that fails.
+    `stages(name)` may say how a language narrows, part by part, so that the error names the part that fails;
+    `accepted(names)` a text that guides accept though they write none.
     """
     keys = tuple(sorted({automaton.key for _, automaton in named}))
     name = (scene.vocabulary.key, scene.length, keys, str(scene.device), scene.parts, ENTRIES)
     language = _KEPT.pop(name, None)
     if language is None:
         try:
-            language = _joint(named, keys, scene, stages)
+            language = _joint(named, keys, scene, stages, accepted)
         except StateBudgetError as error:
             sizes = ", ".join(f"{name} {automaton.states:,}" for name, automaton in named)
             raise StateBudgetError(
@@ -72,6 +76,29 @@ def writable(vocabulary: Vocabulary) -> tuple[Automaton, ...]:
     return (whole & everything if vocabulary.prefix else whole), everything
 
 
+def shortest_tokens(automata: Sequence[Automaton], scene: Scene) -> tuple[int, ...] | None:
+    """A shortest text in all of the languages that fits the canvas, of printable ASCII where there is one.
+
+    None where there is none, and where it would take a table of more than ENTRIES to find one.
+    """
+    plain = np.array([not _is_plain(raw) for raw in scene.vocabulary.token_bytes])
+    ascii_only = Automaton(
+        plain.astype(np.int32), np.array([[0, 1], [1, 1]], np.int32), 0, np.array([True, False])
+    )
+    met: Automaton | None
+    met, *rest = sorted([writable(scene.vocabulary)[-1], *automata], key=lambda a: a.states)
+    for other in rest:
+        met = met.meet(other, ENTRIES)
+        if met is None:
+            return None
+        met = met.within(scene.length - scene.ending)
+    return (met & ascii_only).shortest_word() or met.shortest_word()
+
+
+def _is_plain(raw: bytes | None) -> bool:
+    return raw is not None and raw.isascii() and raw.decode().isprintable()
+
+
 def is_whole(raw: bytes | None) -> bool:
     """Whether a token's bytes are one or more whole characters."""
     try:
@@ -81,7 +108,11 @@ def is_whole(raw: bytes | None) -> bool:
 
 
 def _joint(
-    named: Sequence[tuple[str, Automaton]], keys: tuple[str, ...], scene: Scene, stages: Stages | None
+    named: Sequence[tuple[str, Automaton]],
+    keys: tuple[str, ...],
+    scene: Scene,
+    stages: Stages | None,
+    accepted: Accepted | None,
 ) -> Language:
     automata = [automaton for _, automaton in named]
     bases = list(enumerate(writable(scene.vocabulary)))
@@ -90,7 +121,7 @@ def _joint(
         language = _on_canvas(_kept_factors([base, *automata], name, scene), scene)
         if language is not None:
             return language
-    raise _unsatisfiable(named, scene, stages)
+    raise _unsatisfiable(named, scene, stages, accepted)
 
 
 def _kept_factors(
@@ -142,9 +173,11 @@ def _meet(automata: Sequence[Automaton], length: int | None) -> Automaton:
 
 def _on_canvas(factors: Sequence[Automaton], scene: Scene) -> Language | None:
     """The factors as tensors, for one row; None where no canvas of the scene's length is in all of them."""
+    if len(factors) == 1 and not _fits(factors[0], scene.length):
+        return None
+    language = _on_any(factors, scene)
     if len(factors) == 1:
-        return Language.of(factors, [0], scene.device) if _fits(factors[0], scene.length) else None
-    language = Factored.meet(factors[0], factors[1], scene.length, scene.device, STATE_BUDGET)
+        return language
     # With an EOS token padding makes any short text long enough.
     return language if language is None or scene.ending or _reaches(language, scene.length) else None
 
@@ -166,13 +199,20 @@ def _fits(language: Automaton, length: int) -> bool:
     return bool(least.accept[here].any())
 
 
+def _on_any(factors: Sequence[Automaton], scene: Scene) -> Language | None:
+    """The factors as tensors, for one row; None may say that they share no canvas of up to the scene's length."""
+    if len(factors) == 1:
+        return Language.of(factors, [0], scene.device)
+    return Factored.meet(factors[0], factors[1], scene.length, scene.device, STATE_BUDGET)
+
+
 def _reaches(language: Language, length: int) -> bool:
     blank = torch.full((len(language.start), length), -1, device=language.start.device)
     return bool(feasible(language, blank).all())
 
 
 def _unsatisfiable(
-    named: Sequence[tuple[str, Automaton]], scene: Scene, stages: Stages | None
+    named: Sequence[tuple[str, Automaton]], scene: Scene, stages: Stages | None, accepted: Accepted | None
 ) -> UnsatisfiableError:
     base = writable(scene.vocabulary)[-1]
 
@@ -189,4 +229,8 @@ def _unsatisfiable(
             least = None if language is None else int(shortest_canvas(language)[0])
         return None if least is None else least + scene.ending
 
-    return unsatisfiable(named, scene.length, possible, needed, stages)
+    def filled(automata: Sequence[Automaton]) -> list[int]:
+        language = None if scene.ending else _on_any(_canvases([base, *automata], scene), scene)
+        return [] if language is None else filled_canvases(language, scene.length)
+
+    return unsatisfiable(named, scene.length, possible, needed, stages, filled, accepted)

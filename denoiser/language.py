@@ -236,3 +236,11 @@ def shortest_canvas(language: Language) -> Tensor:
         wave = before[steps[before] < 0]
         steps[wave] = step
     return torch.from_numpy(steps).to(language.start.device)[language.start]
+
+
+def filled_canvases(language: Language, most: int) -> list[int]:
+    """The numbers of positions from 1 to `most`, descending, that the first row can fill exactly."""
+    blank = torch.full((1, most), -1, device=language.start.device)
+    able = allowed_classes(language, blank).permute(1, 2, 0).to(torch.float32)
+    finish = _finishing(language, able)[:most, language.start[0], 0]
+    return [most - k for k in finish.nonzero().squeeze(1).tolist()]

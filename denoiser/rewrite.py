@@ -99,11 +99,12 @@ def rewrite(
     unknown = set(changes) - set(Settings.__dataclass_fields__)
     if unknown:
         raise TypeError(f"rewrite() has no option {', '.join(sorted(unknown))}")
-    _checked(text, keep, stretch, tries)
+    if not isinstance(text, str) or not text.strip():
+        raise InvalidGuideError("there is no text to rewrite: give one")
+    check_options(keep, stretch, tries, seed)
     protect = [protect] if isinstance(protect, str) else protect
     for what, value, hint in (
         ("protect", protect, Sequence[str]),
-        ("seed", seed, int | None),
         ("condition", condition, Mapping[str, str] | None),
         ("settings", settings, Settings | None),
     ):
@@ -112,7 +113,6 @@ def rewrite(
         raise InvalidGuideError(f"similarity is {similarity!r}: use a function of a text and a list of texts")
     settings = (settings or denoiser.settings).override(**changes)
     seed = secrets.randbits(31) if seed is None else seed
-    Randomness([seed, seed + tries - 1])  # an impossible seed is refused before anything runs
     vocabulary = denoiser.vocabulary
     tokens = vocabulary.encode(text)
     ending = int(vocabulary.eos_id is not None)
@@ -146,17 +146,22 @@ def rewrite(
     )
 
 
-def _checked(text: str, keep: float, stretch: float, tries: int) -> None:
-    if not isinstance(text, str) or not text.strip():
-        raise InvalidGuideError("there is no text to rewrite: give one")
+def check_options(keep: float, stretch: float, tries: int, seed: int | None = None, texts: int = 1) -> None:
+    """Raise `InvalidGuideError` for options of `rewrite` that `texts` texts, the k-th with `seed` + k, cannot have."""
     check("keep", keep, float)
     check("stretch", stretch, float)
+    check("seed", seed, int | None)
     if not 0 <= keep < 1:
         raise InvalidGuideError(f"keep is {keep}: use a share from 0, below 1, such as 0.7")
     if not 0 <= stretch <= 1:
         raise InvalidGuideError(f"stretch is {stretch}: use a share from 0 to 1, such as 0.2")
     if isinstance(tries, bool) or not isinstance(tries, int) or not 1 <= tries <= 256:
         raise InvalidGuideError(f"tries is {tries!r}: use a whole number from 1 to 256")
+    used = texts + tries - 1
+    if seed is not None and not 0 <= seed <= 2**63 - used:
+        raise InvalidGuideError(
+            f"seed is {seed}, and {used} seeds are used from there on: use a whole number from 0 to {2**63 - used}"
+        )
 
 
 def _protected(text: str, tokens: Sequence[int], phrases: Sequence[str], denoiser: Denoiser) -> list[bool]:

@@ -14,7 +14,7 @@ from torch import Tensor
 from redraft.denoiser.automaton import Automaton
 from redraft.denoiser.errors import GuideError, InvalidGuideError, RedraftError, StateBudgetError
 from redraft.denoiser.guide import Bound, Guide, HardGuide, Verdict
-from redraft.denoiser.joint import joint_language, writable
+from redraft.denoiser.joint import joint_language, shortest_tokens, writable
 from redraft.denoiser.step import Prompt, Scene, Step
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Steering:
         self.bound = [self._timed(guide, lambda g=guide: g.bind(scene)) for guide in guides]  # type: ignore[misc]
         for bound in self.bound:
             _check_hooks(bound)
-        self.language = joint_language(self._languages(), scene, self._stages)
+        self.language = joint_language(self._languages(), scene, self._stages, self._accepted)
         self._unread: list[tuple[Guide, Tensor]] = []
 
     @cached_property
@@ -173,6 +173,26 @@ class Steering:
         """How the language of the guide called `name` narrows, part by part, where it says so."""
         guides = [bound.guide for bound in self.bound if str(bound.guide) == name]
         return guides[0].stages(self.scene) if guides and isinstance(guides[0], HardGuide) else ()
+
+    def _accepted(self, names: Sequence[str]) -> str | None:
+        """A text that the guides of these names accept together, for when they write none; None where none is found.
+
+        Looked for among the shortest of their outer languages, and judged by their checks.
+        """
+        bound = [b for b in self.bound if str(b.guide) in names and isinstance(b.guide, HardGuide)]
+        guides = [b.guide for b in bound if isinstance(b.guide, HardGuide)]
+        if all(type(guide).outer is HardGuide.outer for guide in guides):
+            return None
+        try:
+            outer = [self._timed(guide, lambda g=guide: g.outer(self.scene)) for guide in guides]  # type: ignore[misc]
+            tokens = shortest_tokens(outer, self.scene)
+            if tokens is None:
+                return None
+            text = self.scene.vocabulary.decode(tokens)
+            sound = all(self._verdict(b, text, tokens).status == "satisfied" for b in bound)
+        except RedraftError:
+            return None  # the contradiction is the error to tell
+        return text if sound else None
 
     def _languages(self) -> list[tuple[str, Automaton]]:
         named = []

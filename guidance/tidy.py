@@ -12,6 +12,8 @@ from redraft.denoiser import Automaton, HardGuide, Scene, Span, Verdict
 from redraft.denoiser.lift import lift
 from redraft.guidance.reading import BLANKS, BREAKS, over_characters
 
+#: Unicode's category Cc.
+CONTROLS = frozenset(map(chr, (*range(0x20), *range(0x7F, 0xA0))))
 _CAPITALS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _NAMED = {
     "capital": _CAPITALS,
@@ -19,7 +21,7 @@ _NAMED = {
     "digit": "0123456789",
     "space": " ",
     "line": "\n",
-    "bad": (BREAKS | BLANKS) - {" ", "\n"},
+    "bad": (BREAKS | BLANKS | CONTROLS) - {" ", "\n"},
     "comma": ",:",
     "semicolon": ";",
     "dot": ".",
@@ -54,6 +56,7 @@ _FAULTS = [
         ("no space behind a mark", (rf"[)\]”](?=[^\s{_MARK}{_CLOSERS}–—-])",)),
         ("no space before a bracket", (r"[^\s(\[“‘–—\"'’-][(\[“‘]",)),
         ("small letter behind a stop", (rf"(?<!\.\.)[.!?][{_CLOSERS}]*\s+[\"'’(\[“‘]*\p{{Ll}}",)),
+        ("control character", (r"[^\P{Cc}\s]|[\x1c-\x1f]",)),
         ("white space", (r"[^\S \n]", r"\A\s", r"\s\Z", "  ", "\n ", " \n", "\n{3,}")),
     )
 ]
@@ -114,8 +117,9 @@ class Tidy(HardGuide):
     In between no mark is doubled or meets another (only `...` may be), none follows a space, one space or
     line break follows each (digits may follow as in 3,000 and 3.50), no small letter follows a sentence's stop,
     brackets and straight quotes hug what they hold, and the only white space is single spaces, line breaks and
-    one blank line between paragraphs. Abbreviations with inner stops ("e.g.", "U.S.") are not tidy here. What is
-    written has its straight quotes in pairs as well, and no apostrophe before a word.
+    one blank line between paragraphs. No control character occurs but these line breaks. Abbreviations with inner
+    stops ("e.g.", "U.S.") are not tidy here. What is written has its straight quotes in pairs as well, and no
+    apostrophe before a word.
     """
 
     name: ClassVar[str] = "tidy"

@@ -19,7 +19,7 @@ def guides() -> int:
 
 
 def doctor() -> int:
-    """Versions, devices, the embedded weights, the cache and the plugins; exit 1 if something is missing."""
+    """Versions, extras, devices, the embedded weights, the cache, the plugins; exit 1 if something is missing."""
     from redraft.recipes.doctor import examine
 
     findings = examine()

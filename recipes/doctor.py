@@ -1,14 +1,15 @@
-"""What this machine has: versions, devices, the embedded weights, a cache that can be written, plugins."""
+"""What this machine has: versions, extras, devices, the embedded weights, a cache that can be written, plugins."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import platform
+import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, metadata, version
 from pathlib import Path
 
 from redraft.recipes.registry import discover
@@ -37,7 +38,7 @@ class Finding:
 
 def examine() -> list[Finding]:
     """All findings, in the order to read them."""
-    return [*_versions(), *_devices(), _embedded(), _cache(), *_plugins()]
+    return [*_versions(), *extras(), *_devices(), _embedded(), _cache(), *_plugins()]
 
 
 def _versions() -> Iterator[Finding]:
@@ -53,6 +54,40 @@ def _version(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
+
+
+def extras() -> Iterator[Finding]:
+    """Each optional extra of the installed redraft and which of its packages are there; a missing one is no fault.
+
+    What is installed is read from the packages' metadata; none is imported.
+    """
+    try:
+        own = metadata("redraft")
+    except PackageNotFoundError:
+        return
+    needs: dict[str, list[str]] = {extra: [] for extra in own.get_all("Provides-Extra") or ()}
+    for requirement in own.get_all("Requires-Dist") or ():
+        if asked := re.search(r"""extra\s*==\s*["']([^"']+)""", requirement):
+            needs.setdefault(asked[1], []).append(requirement.partition(";")[0])
+    for extra in needs:
+        names = _packages(extra, needs)
+        missing = [name for name in names if _version(name) is None]
+        there = ", ".join(f"{name} {_version(name)}" for name in names if name not in missing)
+        hint = f"{', '.join(missing)} not installed: pip install 'redraft[{extra}]'" if missing else ""
+        yield Finding(f"extra {extra}", "; ".join(part for part in (there, hint) if part) or "nothing more")
+
+
+def _packages(extra: str, needs: Mapping[str, Sequence[str]]) -> list[str]:
+    """The distributions of an extra, those of the extras that it names as `redraft[a,b]` included."""
+    found: dict[str, None] = {}
+    for requirement in needs.get(extra, ()):
+        name, _, inner = requirement.partition("[")
+        if name.strip() == "redraft":
+            for other in inner.partition("]")[0].split(","):
+                found |= dict.fromkeys(_packages(other.strip(), needs))
+        elif parsed := re.match(r"[\w.-]+", requirement.strip()):
+            found[parsed[0]] = None
+    return list(found)
 
 
 def _devices() -> Iterator[Finding]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from redraft.denoiser.guide import Span, Verdict
-    from redraft.denoiser.result import Result
+    from redraft.denoiser.result import Population, Result
 
 _MARKS = {"satisfied": "\u2713", "violated": "\u2717", "unknown": "?"}
 _ASCII = {"satisfied": "+", "violated": "x", "unknown": "?"}
@@ -16,20 +17,43 @@ _MOST_EVIDENCE = 6
 
 
 def as_dict(result: Result, recipe: dict[str, Any]) -> dict[str, Any]:
-    """A result as one JSON object; spans are character offsets in `text`."""
-    return {
+    """A result as one JSON object; spans are character offsets in `text`.
+
+    `pushes` and `particles` are there only where the run had them.
+    """
+    table: dict[str, Any] = {
         "text": result.text,
         "seed": result.seed,
         "recipe": recipe,
         "verdicts": [verdict_dict(verdict) for verdict in result.verdicts],
         "steps": result.steps,
         "forward_passes": result.forward_passes,
-        "pressure": [_finite(value, 4) for value in result.pressure],
+        "pressure": _rounded(result.pressure, 4),
         "timing": {
             "denoiser_ms": _finite(result.timing.denoiser_ms, 2),
             "guidance_ms": _finite(result.timing.guidance_ms, 2),
             "total_ms": _finite(result.timing.total_ms, 2),
         },
+    }
+    if result.pushes:
+        table["pushes"] = {guide: _rounded(pushes, 4) for guide, pushes in result.pushes.items()}
+    if result.particles is not None:
+        table["particles"] = population_dict(result.particles)
+    return table
+
+
+def population_dict(population: Population) -> dict[str, Any]:
+    """The particles as plain values: each a text with its share and its guides' own log-weight in nats."""
+    each = zip(population.texts, population.weights, population.scores, strict=True)
+    return {
+        "texts": [
+            {"text": text, "weight": _finite(weight, 6), "score": _finite(score, 6)}
+            for text, weight, score in each
+        ],
+        "chosen": population.chosen,
+        "log_z": _finite(population.log_z, 6),
+        "ess": _rounded(population.ess, 4),
+        "resampled": list(population.resampled),
     }
 
 
@@ -70,6 +94,10 @@ def plain_line(verdict: Verdict, text: str) -> str:
     """`violated (guaranteed) Words(15-30): 12 words`."""
     shown = evidence(verdict, text)
     return f"{verdict.status} ({verdict.strength}) {verdict.guide}{f': {shown}' if shown else ''}"
+
+
+def _rounded(values: Sequence[float], digits: int) -> list[float | None]:
+    return [_finite(value, digits) for value in values]
 
 
 def _finite(value: float, digits: int) -> float | None:

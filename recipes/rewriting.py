@@ -11,7 +11,8 @@ from typing import Any
 
 from redraft.denoiser.errors import InvalidGuideError, UnsatisfiableError, UnwritableTextError
 from redraft.denoiser.guide import Guide, SoftGuide
-from redraft.denoiser.rewrite import Rewriting, overlap
+from redraft.denoiser.rewrite import Rewriting, check_options, overlap
+from redraft.denoiser.settings import Settings
 from redraft.recipes.errors import InvalidRecipeError
 from redraft.recipes.report import verdict_dict
 from redraft.recipes.texts import Cut, Text, named, texts
@@ -78,6 +79,8 @@ def perform(
     given = list(texts([file], Cut()))
     if not given:
         raise InvalidRecipeError(f"{named(file)} has no text: give one text a line")
+    Settings().override(steps=options["steps"])
+    check_options(options["keep"], options["stretch"], options["tries"], seed, len(given))
     from redraft.denoiser import load
 
     denoiser, (measure, by) = load(model, device=device), _measure()

@@ -199,6 +199,61 @@ def depth(value: Any) -> int:
     return 0 if inner is None else 1 + max(map(depth, inner), default=0)
 
 
+MARKS, OPENING, CLOSING, DASHES, QUOTES = ",;:.!?…", "([“‘", ")]”", "-–—", "'’"
+
+
+def tidy(text: str) -> bool:
+    """`Tidy`, each character by what stands around it; an ellipsis is one mark."""
+    text = text.replace("...", "…")
+    begun, ended = text.lstrip("\"'’([“‘")[:1], text.rstrip("\"'’”)]")[-1:]
+    if not begun or not ended or text != text.strip() or re.search(" \n|\n |  |\n\n\n", text):
+        return False
+    if begun not in "0123456789" and unicodedata.category(begun) not in ("Lu", "Lt"):
+        return False
+    if any(c not in " \n" and (c.isspace() or unicodedata.category(c) == "Cc") for c in text):
+        return False
+    return ended in ".!?…" and all(stands_well(text, at) for at in range(len(text)))
+
+
+def stands_well(text: str, at: int) -> bool:
+    """Whether a character may stand where it does, by `Tidy`; outside the text there is space."""
+    char, before, after = text[at], text[at - 1] if at else " ", (text[at + 1 :] or " ")[0]
+    opens = before.isspace() or before in OPENING
+    behind = after.isspace() or after in MARKS + DASHES  # what may follow a word, but for closing marks
+    if char.isspace():
+        return after not in MARKS + CLOSING
+    if char in MARKS:
+        return mark_ends_well(text, at)
+    if char == '"' and opens:
+        return not (after.isspace() or after in MARKS + CLOSING + '"')
+    if char == '"':
+        return (behind or after in CLOSING + QUOTES) or (before in DASHES and after != '"')
+    if char in QUOTES:
+        quoted = before == '"' and (at < 2 or text[at - 2].isspace() or text[at - 2] in OPENING)
+        loose = (opens or quoted) and (after.isspace() or after in MARKS + CLOSING + '"')
+        return not loose and after not in QUOTES
+    if char in OPENING:
+        hugged = not after.isspace() and after not in MARKS + CLOSING
+        return hugged and (opens or before in DASHES + QUOTES + '"')
+    if char in CLOSING:
+        return behind or after in CLOSING + QUOTES + '"'
+    return not (char in DASHES and after in DASHES)
+
+
+def mark_ends_well(text: str, at: int) -> bool:
+    """Whether space follows a mark and the closing marks behind it, no other mark does, and then no small letter."""
+    char, rest = text[at], text[at + 1 :]
+    closed = rest.lstrip("\"'’”)]")
+    closers, after = len(rest) - len(closed), (closed or " ")[0]
+    if not closers and char in ",:." and at and text[at - 1] in "0123456789" and after in "0123456789":
+        return True
+    if after in MARKS:
+        return closers > 0 and char in ".!?…" and after in ",;:"
+    said = closed.lstrip().lstrip("\"'’([“‘")
+    small = char in ".!?" and after.isspace() and unicodedata.category(said[:1] or " ") == "Ll"
+    return (after.isspace() or after in DASHES) and not small
+
+
 def of_words(pick: random.Random) -> list[Asked]:
     """Guides about words and phrases."""
     pool = [*pick.sample(WORDS, 4), *(pick.sample(ODD, 1) if pick.random() < 0.25 else [])]
@@ -230,7 +285,10 @@ def of_words(pick: random.Random) -> list[Asked]:
         (InSentence(said, "first"), lambda t: whole(said, sentences(t)[0])),
         (
             InSentence(said, "last"),
-            lambda t: whole(said, [s for s in sentences(t) if any(map(is_word, s)) or not s.isascii()][-1]),
+            lambda t: any(
+                whole(said, s)
+                for s in [s for s in sentences(t) if any(map(is_word, s)) or not s.isascii()][-1:]
+            ),
         ),
         (Words(a, b), lambda t: a <= len(t.split()) <= b),
         (StartsWith("The ", "é"), lambda t: t.startswith(("The ", "é"))),
@@ -279,10 +337,7 @@ def of_form(pick: random.Random) -> list[Asked]:
         (Characters(8 * a, 8 * b), lambda t: 8 * a <= len(t) <= 8 * b),
         (Syllables((a, b)), lambda t: [sung(line) for line in lines_of(t)] == [a, b]),
         (Rhyme(scheme), lambda t: rhymes(scheme, t)),
-        (
-            Tidy(),
-            lambda t: not re.search(r"\s[,;:.!?]|,,|  |\A\s|\s\Z|[,;]\w", t) and t[-1:] in [*".!?…\"')]”’"],
-        ),
+        (Tidy(), tidy),
     ]
 
 

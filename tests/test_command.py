@@ -136,6 +136,31 @@ def test_json_is_complete_and_feeds_back(run: Run, embedded: Denoiser, tmp_path:
         assert again.text == line["text"]
 
 
+def test_json_tells_pushes_and_particles_where_there_are_any(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "r.toml"
+    text = (
+        "version = 1\nlength = 6\nseed = 3\n[settings]\nsteps = 2\nparticles = {count = 3}\n"
+        "[[guides]]\nguide = 'style'\nstyle = 'formal'\ntarget = 0.9\n"
+    )
+    file.write_text(text)
+    line = json.loads(run("write", str(file), "--json")[1])
+    (result,) = Recipe.parse(text).run(redraft.denoiser.load("embedded"))
+    population = result.particles
+    assert population is not None
+    assert {name: pytest.approx(list(pushes), abs=1e-4) for name, pushes in result.pushes.items()} == line[
+        "pushes"
+    ]
+    assert [len(pushes) for pushes in line["pushes"].values()] == [line["steps"]]
+    told = line["particles"]
+    assert list(told) == ["texts", "chosen", "log_z", "ess", "resampled"]
+    assert [one["text"] for one in told["texts"]] == list(population.texts)
+    assert [one["weight"] for one in told["texts"]] == pytest.approx(population.weights, abs=1e-6)
+    assert [one["score"] for one in told["texts"]] == pytest.approx(population.scores, abs=1e-6)
+    assert told["texts"][told["chosen"]]["text"] == line["text"]
+    assert [told["log_z"], *told["ess"]] == pytest.approx([population.log_z, *population.ess], abs=1e-4)
+    assert told["resampled"] == list(population.resampled)
+
+
 def test_a_saved_recipe_writes_all_its_texts_again(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "saved.toml"
     asked = ("write", "two-sentence-story", "--samples", "2", "--steps", "5")

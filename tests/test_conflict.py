@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 
 import pytest
@@ -16,7 +18,7 @@ from toys import small_vocabulary
 from redraft.denoiser import HardGuide, Scene, Steering, UnsatisfiableError, joint
 from redraft.denoiser.automaton import Automaton
 from redraft.denoiser.conflict import TOGETHER, smallest_conflict, unsatisfiable
-from redraft.guidance import Forbid, Infill, Keywords, Sentences, Words
+from redraft.guidance import Forbid, Infill, Keywords, OneOf, Pattern, Sentences, Tokens, Words
 
 
 def _possible(parts: Sequence[Automaton], length: int = 4) -> bool:
@@ -89,3 +91,65 @@ def test_guides_that_cannot_be_had_together(
     assert said in str(caught.value)
     assert len(caught.value.conflict) == size
     assert caught.value.needed == needed
+
+
+@pytest.mark.parametrize("entries", [2**30, 2**6])
+@pytest.mark.parametrize(
+    ("guides", "said"),
+    [
+        (
+            [OneOf(["the dog", "the storm"]), Words(1, 9)],
+            r"OneOf.* 12 tokens, .* give a shorter length \(2 to 9\)",
+        ),
+        ([Tokens(3, 3)], r"a canvas of 12 tokens, .* give a shorter length \(3\)"),
+        ([Tokens(0, 0)], "relax it"),  # no canvas at all is no remedy
+        ([Tokens(20, 30)], "allow at least 20"),
+        ([Words(2, 3), Keywords("storm"), Forbid("storm")], "no text satisfies both"),
+    ],
+)
+def test_a_text_without_an_end_fills_its_canvas(
+    guides: list[HardGuide], said: str, entries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(joint, "ENTRIES", entries)
+    scene = Scene(small_vocabulary(eos=False), torch.device("cpu"), 1, 12, 4)
+    with pytest.raises(UnsatisfiableError, match=said) as caught:
+        Steering(guides, scene)
+    lengths = [int(n) for n in re.findall(r"\d+", str(caught.value).rpartition(" length (")[2])]
+    if "shorter" in said:
+        for length in (min(lengths), max(lengths)):
+            Steering(guides, replace(scene, length=length))
+        for length in (min(lengths) - 1, max(lengths) + 1):
+            with pytest.raises(UnsatisfiableError):
+                Steering(guides, replace(scene, length=length))
+
+
+ODD = "t-it he e"  # "it" is whole, and no word of its own, as the keyword would be written
+
+
+@pytest.mark.parametrize(
+    ("guides", "said"),
+    [
+        (
+            [Pattern(ODD), Keywords("it")],
+            rf"and Keywords.* contradict: no text that they write satisfies both, though '{ODD}' does",
+        ),
+        (
+            [Pattern(ODD) & Keywords("it")],
+            rf"allows no text that it writes on a canvas .*, though '{ODD}' satisfies it",
+        ),
+        ([Pattern(ODD), Keywords("hat")], "no text satisfies both"),
+        ([Keywords("storm"), Forbid("storm")], "no text satisfies both"),  # nor beyond ASCII
+        ([Keywords("storm") & ~Keywords("storm")], "allows no text on a canvas"),
+    ],
+)
+def test_what_is_accepted_and_never_written_is_told_apart(guides: list[HardGuide], said: str) -> None:
+    scene = Scene(small_vocabulary(), torch.device("cpu"), 1, 12, 4)
+    with pytest.raises(UnsatisfiableError, match=said):
+        Steering(guides, scene)
+
+
+@given(automata(most=5))
+def test_the_shortest_word_is_one(automaton: Automaton) -> None:
+    word = automaton.shortest_word()
+    assert (None if word is None else len(word)) == automaton.shortest()
+    assert word is None or automaton.accepts(word)

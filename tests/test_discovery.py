@@ -6,6 +6,7 @@ import importlib
 import json
 import sys
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from redraft.classifiers.discovery import classifier, classifiers
 from redraft.denoiser import UnsupportedModelError, load
 from redraft.denoiser.discovery import adapter_for, adapters
 from redraft.denoiser.testing import ToyDenoiser
-from redraft.recipes.doctor import examine
+from redraft.recipes.doctor import examine, extras
 
 SOURCE = """
 from redraft.classifiers import WordScores
@@ -147,3 +148,26 @@ def test_doctor_tells_them(plugin: Path) -> None:
 def test_without_plugins_there_are_none() -> None:
     assert not adapters().failures
     assert not classifiers().failures
+
+
+def test_doctor_tells_what_each_extra_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    info = tmp_path / "redraft-9.9.dist-info"
+    info.mkdir()
+    lines = [
+        "Metadata-Version: 2.4", "Name: redraft", "Version: 9.9", "Requires-Dist: torch",
+        "Provides-Extra: numbers", 'Requires-Dist: numpy>=1.26; extra == "numbers"',
+        "Provides-Extra: gone", "Requires-Dist: redraft-gone<3,>=2 ; extra == 'gone'",
+        "Provides-Extra: both", 'Requires-Dist: redraft[gone,numbers]; extra == "both"',
+        "Provides-Extra: none", "",
+    ]  # fmt: skip
+    (info / "METADATA").write_text("\n".join(lines))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = {finding.what: finding for finding in extras()}
+    assert list(found) == ["extra numbers", "extra gone", "extra both", "extra none"]
+    assert all(finding.fine for finding in found.values())
+    assert found["extra numbers"].found == f"numpy {version('numpy')}"
+    assert found["extra gone"].found == "redraft-gone not installed: pip install 'redraft[gone]'"
+    assert found["extra both"].found == (
+        f"numpy {version('numpy')}; redraft-gone not installed: pip install 'redraft[both]'"
+    )
+    assert found["extra none"].found == "nothing more"

@@ -281,6 +281,18 @@ def test_a_higher_grade_prefers_longer_words_and_fewer_stops() -> None:
     assert all(high[k] == 0 for k, raw in enumerate(table) if raw is None)
 
 
+@pytest.mark.parametrize("guide", [Tidy(), ~Tidy()], ids=str)
+def test_tidy_knows_no_control_character_but_the_line_break(guide: HardGuide) -> None:
+    scene = Scene(small_vocabulary(), torch.device("cpu"), 1, 12, 8)
+    language, outer = guide.language(scene), guide.outer(scene)
+    for code in (*range(0x20), *range(0x7F, 0xA0)):
+        text = f"He{chr(code)}ran."
+        tokens = scene.vocabulary.encode(text)
+        held = (code == ord("\n")) == (guide == Tidy())
+        assert (guide.check(text).status == "satisfied") == held, ascii(text)
+        assert language.accepts(tokens) == outer.accepts(tokens) == held, ascii(text)
+
+
 def lines_of(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.strip()]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from test_soft_guides import VOCABULARY, Toy, noise
 from torch import Tensor
 from toys import WORDS, Chaos, small_vocabulary, uniform
 
+import redraft.denoiser
 from redraft.denoiser import Canvas, InvalidGuideError, Particles, Prompt, Settings, UnsatisfiableError
 from redraft.denoiser.rewrite import _opened, _opinions, _stretched, _words, overlap
 from redraft.guidance import Bias, Forbid, Keywords, Reward, Style, Words
@@ -240,6 +242,41 @@ def test_an_option_or_a_file_without_effect_is_refused(
     file.write_text("\n" if said == "no text" else "The sea.\n", encoding="utf-8")
     assert run(["rewrite", str(file), *options]) == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--keep", "1.5"], "keep is 1.5: use a share from 0, below 1"),
+        (["--keep", "nan"], "keep is nan"),
+        (["--stretch", "2"], "stretch is 2.0: use a share"),
+        (["--tries", "0"], "tries is 0: use a whole number from 1"),
+        (["--steps", "0"], "steps is 0"),
+        (["--seed=-1"], "seed is -1, and 5 seeds are used"),
+        # two lines of four runs each: seeds N to N + 4
+        (["--seed", f"{2**63 - 4}"], f"seed is {2**63 - 4}, and 5 seeds .* 0 to {2**63 - 5}\n"),
+    ],
+)
+def test_bad_options_are_refused_before_a_model_is_loaded(
+    options: list[str],
+    said: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a model was loaded")
+
+    monkeypatch.setattr(redraft.denoiser, "load", refuse)
+    file = tmp_path / "notes.txt"
+    file.write_text("The sea.\nThe storm.\n", encoding="utf-8")
+    assert run(["rewrite", str(file), "--style", "formal", *options]) == 2
+    assert re.search(said, capsys.readouterr().err)
+
+
+def test_a_seed_too_high_for_all_runs_is_named_as_given() -> None:
+    with pytest.raises(InvalidGuideError, match=f"seed is {2**63 - 1}, and 4 seeds"):
+        DENOISER.rewrite("the old dog", seed=2**63 - 1)
 
 
 def test_a_scale_multiplies_a_target() -> None:

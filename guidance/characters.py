@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 from redraft.denoiser import Automaton, Bound, HardGuide, Scene, Verdict
 from redraft.denoiser.lift import lift
-from redraft.guidance.counts import check_range, shown, within
+from redraft.guidance.counts import aim, check_range, shown, within
 from redraft.guidance.ending import EndAnchored
 from redraft.guidance.reading import over_characters
 
@@ -40,7 +41,8 @@ class Characters(HardGuide):
         return EndAnchored(self, scene, self.language(scene))
 
     def room(self) -> int | None:
-        return 4 + int((self.least + 40 if self.most is None else self.most) / 2.5)
+        # 3.8 characters a token, seven eighths filled
+        return 2 + math.ceil(aim(self.least, self.most, 40) / 3.3)
 
     def check(self, text: str) -> Verdict:
         count = len(text)

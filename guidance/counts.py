@@ -23,6 +23,15 @@ def within(count: int, least: int, most: int | None) -> bool:
     return least <= count and (most is None or count <= most)
 
 
+def aim(least: int, most: int | None, more: int) -> float:
+    """The count to make room for: a quarter below `most`, or `more` above `least` where there is no upper end.
+
+    A denoiser fills its canvas, give or take a few words. With room for `most` half of the texts would be too long,
+    and a text that is squeezed leaves out spaces and stops.
+    """
+    return least + more if most is None else most - (most - least) / 4
+
+
 def shown(least: int, most: int | None) -> str:
     """A range as people write it: 15-30, 15+ or 15."""
     return f"{least}+" if most is None else str(least) if least == most else f"{least}-{most}"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 from redraft.denoiser import Automaton, Bound, HardGuide, Scene, Span, Verdict
 from redraft.denoiser.lift import lift
-from redraft.guidance.counts import check_range, shown, within
+from redraft.guidance.counts import aim, check_range, shown, within
 from redraft.guidance.ending import EndAnchored
 from redraft.guidance.reading import BLANKS, BREAKS, over_characters, text_lines
 
@@ -61,7 +62,7 @@ class Lines(HardGuide):
         return EndAnchored(self, scene, self.language(scene))
 
     def room(self) -> int | None:
-        return 2 + 9 * (self.least + 1 if self.most is None else self.most)
+        return 2 + math.ceil(9 * aim(self.least, self.most, 1))
 
     def check(self, text: str) -> Verdict:
         lines = text_lines(text)

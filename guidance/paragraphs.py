@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import groupby
 from typing import ClassVar
 
 from redraft.denoiser import Automaton, Bound, HardGuide, Scene, Verdict
 from redraft.denoiser.lift import lift
-from redraft.guidance.counts import check_range, shown, within
+from redraft.guidance.counts import aim, check_range, shown, within
 from redraft.guidance.ending import EndAnchored
 from redraft.guidance.reading import BLANKS, BREAKS, over_characters
 
@@ -65,7 +66,7 @@ class Paragraphs(HardGuide):
         return EndAnchored(self, scene, self.language(scene))
 
     def room(self) -> int | None:
-        return 4 + 40 * (self.least + 1 if self.most is None else self.most)
+        return 4 + math.ceil(40 * aim(self.least, self.most, 1))
 
     def check(self, text: str) -> Verdict:
         runs = groupby(text.splitlines(), key=lambda line: bool(line.strip()))

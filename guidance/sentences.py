@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
@@ -10,7 +11,7 @@ from redraft.denoiser import Automaton, Bound, HardGuide, Scene, Span, Verdict
 from redraft.denoiser.automaton import byte_classes
 from redraft.denoiser.cache import cached
 from redraft.denoiser.lift import lift
-from redraft.guidance.counts import check_range, shown, within
+from redraft.guidance.counts import aim, check_range, shown, within
 from redraft.guidance.ending import EndAnchored
 from redraft.guidance.occurrence import WORD_BYTES
 
@@ -106,7 +107,8 @@ class Sentences(HardGuide):
         return EndAnchored(self, scene, self.language(scene))
 
     def room(self) -> int | None:
-        return 8 + 16 * (self.least + 1 if self.most is None else self.most)
+        # 10.6 tokens a sentence, seven eighths filled
+        return 2 + math.ceil(12 * aim(self.least, self.most, 1))
 
     def check(self, text: str) -> Verdict:
         ends = sentence_ends(text)

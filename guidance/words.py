@@ -13,7 +13,7 @@ from redraft.denoiser import Automaton, Bound, HardGuide, Scene, Verdict
 from redraft.denoiser.automaton import byte_classes
 from redraft.denoiser.cache import cached
 from redraft.denoiser.lift import lift
-from redraft.guidance.counts import check_range, shown, within
+from redraft.guidance.counts import aim, check_range, shown, within
 from redraft.guidance.ending import EndAnchored
 from redraft.guidance.space import SPACES, step_space
 
@@ -62,10 +62,7 @@ class Words(HardGuide):
         return EndAnchored(self, scene, self.language(scene))
 
     def room(self) -> int | None:
-        """A text fills its canvas, give or take a few words: at `most` half of them would be too long, and write
-        fewer words by leaving out spaces."""
-        most = self.least + 8 if self.most is None else self.most
-        return 1 + math.ceil(1.32 * (most - (most - self.least) / 4))
+        return 1 + math.ceil(1.32 * aim(self.least, self.most, 8))  # 0.86 words a token, seven eighths filled
 
     def check(self, text: str) -> Verdict:
         count = len(text.split())

@@ -334,3 +334,15 @@ def test_an_abbreviation_behind_a_character_that_may_be_a_letter_is_not_written(
         assert (guide.check(text).status == "satisfied") == holds
         assert guide.outer(SCENE).accepts(ids) or not holds
         assert guide.language(SCENE).accepts(ids) == (text == "—Mrs house. Sea?")
+
+
+@given(st.integers(1, 40), st.integers(0, 40))
+def test_room_is_made_for_the_upper_part_of_a_range_not_for_its_end(least: int, width: int) -> None:
+    """The canvas for n words of English is 1.32 n + 1; with room for `most`, half of the texts would be squeezed."""
+    most = least + width
+    room = Words(least, most).room()
+    assert room is not None
+    words = (room - 2) / 1.32
+    assert least - 1 <= words <= most
+    assert words >= (least + most) / 2 - 1
+    assert Words(least).room() == Words(least + 8, least + 8).room()

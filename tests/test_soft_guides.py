@@ -26,6 +26,7 @@ from redraft.denoiser import (
     Steering,
     Step,
     Vocabulary,
+    load,
     refine,
 )
 from redraft.denoiser.randomness import Randomness
@@ -221,6 +222,17 @@ def test_bias_is_the_label_s_vector(guide: Sentiment | Style, device: torch.devi
     assert torch.equal(bias, bias[0, 0].expand_as(bias))
     assert float(bias[0, 0, MASK]) == 0.0
     assert bool(bias.any())
+
+
+def test_marks_are_rewarded_little_and_penalised_in_full() -> None:
+    """Only a sentence's end can carry a mark: three nats for "!" put it behind "the"."""
+    scene = Scene(load().vocabulary, torch.device("cpu"), 1, 8, 4)
+    mark = scene.vocabulary.token_bytes.index(b"!")
+    tokens = shipped("sentiment").tokens
+    own = PUSH / tokens.spread * tokens.vector(scene.vocabulary, "positive")[mark]
+    assert own > 2 * CLITIC
+    assert float(Sentiment("positive").bind(scene).vector[mark]) == CLITIC  # type: ignore[attr-defined]
+    assert float(Sentiment("negative").bind(scene).vector[mark]) == pytest.approx(-own)  # type: ignore[attr-defined]
 
 
 @given(canvases)

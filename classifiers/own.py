@@ -42,6 +42,8 @@ def fit(
         raise InvalidClassifierError(f"kind is {kind!r}: use one of {', '.join(get_args(Kind))}")
     _check_strings("texts", texts)
     _check_strings("labels", labels)
+    if groups is not None and len(groups) != len(texts):
+        raise InvalidClassifierError(f"{len(groups)} groups for {len(texts)} texts: give one a text")
     own = tuple(sorted(set(labels)))
     numbered(texts, labels, own)
     if kind == "sentence":

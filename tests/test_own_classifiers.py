@@ -227,6 +227,8 @@ def test_a_broken_file_is_refused_with_its_line(tmp_path: Path, name: str, raw: 
 def test_what_is_no_text_or_label_is_named(texts: Any, labels: Any, message: str) -> None:
     with pytest.raises(InvalidClassifierError, match=message):
         fit(texts, labels)
+    with pytest.raises(InvalidClassifierError, match="1 groups for 16 texts"):
+        fit(TEXTS, LABELS, "tokens", groups=["a"])
 
 
 def test_a_folder_keeps_one_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -242,6 +244,22 @@ def test_a_folder_keeps_one_kind(tmp_path: Path, capsys: pytest.CaptureFixture[s
     SentenceHead("own", ("office", "pirate"), np.zeros((2, 4)), np.zeros(2)).save(tmp_path)
     with pytest.raises(InvalidClassifierError, match=r"2 kinds \(token-scores, sentence\)"):
         load_classifier(tmp_path)
+
+
+def test_a_judge_that_is_none_and_a_topic_that_is_no_text_are_refused_early(tmp_path: Path) -> None:
+    from redraft.guidance import Similar, Topic
+
+    own = TokenScores("own", ("office", "pirate"), {b" ship": 1.0})
+    scene = Scene(VOCABULARY, torch.device("cpu"), 1, 4, 4)
+    with pytest.raises(InvalidClassifierError, match="holds no classifier"):
+        Guide(own, "pirate", judge=str(tmp_path)).bind(scene)
+    TokenScores("other", ("a", "b")).save(tmp_path)
+    with pytest.raises(InvalidClassifierError, match="the judge has no label 'pirate'"):
+        Guide(own, "pirate", judge=str(tmp_path)).bind(scene)
+    for kind in (Topic, Similar):
+        for text, message in (("\ud800", "half a surrogate pair"), (" ", "not empty")):
+            with pytest.raises(InvalidGuideError, match=message):
+                kind(text)
 
 
 @pytest.mark.parametrize("module", ["heads", "storage"])

@@ -2,9 +2,10 @@
 
 from redraft.classifiers.base import Classifier, InvalidClassifierError
 from redraft.classifiers.corpus import Passage, read_corpus
+from redraft.classifiers.labelled import read_labelled
 from redraft.classifiers.measure import Figures, measure
 from redraft.classifiers.noise_aware import NoiseAware
-from redraft.classifiers.own import fit, load_classifier, read_labelled
+from redraft.classifiers.own import fit, load_classifier
 from redraft.classifiers.sentence_head import SentenceHead
 from redraft.classifiers.shipped import SHIPPED, Shipped, shipped
 from redraft.classifiers.token_scores import TokenScores

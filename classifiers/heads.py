@@ -15,7 +15,7 @@ from safetensors.numpy import load_file, save_file
 
 from redraft.classifiers.base import InvalidClassifierError, needs_sklearn
 from redraft.classifiers.head_fitting import fit_head, fit_temperature
-from redraft.classifiers.storage import FORMAT, read_meta
+from redraft.classifiers.storage import FORMAT, begun, read_meta
 
 Array = NDArray[np.float64]
 
@@ -98,7 +98,7 @@ class Head:
     def save(self, folder: Path) -> None:
         """Write `KIND.json` and `KIND.safetensors`."""
         folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
+        begun(folder, self.kind)
         arrays = {"weights": self.weights, "offsets": self.offsets}
         save_file(
             {name: np.ascontiguousarray(a, dtype=np.float32) for name, a in arrays.items()},
@@ -152,7 +152,7 @@ def numbered(texts: Sequence[str], labels: Sequence[str], own: Sequence[str]) ->
         )
     if few or len(own) < 2:
         raise InvalidClassifierError(
-            f"at least two labels with two texts each are needed, too few: {', '.join(few) or own}; give more"
+            f"at least two labels with two texts each are needed, too few: {', '.join(few or own)}; give more"
         )
     place = {label: k for k, label in enumerate(own)}
     return np.array([place[label] for label in labels], dtype=np.int64)

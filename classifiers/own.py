@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, get_args
@@ -42,6 +40,10 @@ def fit(
     """
     if kind not in get_args(Kind):
         raise InvalidClassifierError(f"kind is {kind!r}: use one of {', '.join(get_args(Kind))}")
+    _check_strings("texts", texts)
+    _check_strings("labels", labels)
+    if groups is not None and len(groups) != len(texts):
+        raise InvalidClassifierError(f"{len(groups)} groups for {len(texts)} texts: give one a text")
     own = tuple(sorted(set(labels)))
     numbered(texts, labels, own)
     if kind == "sentence":
@@ -65,61 +67,46 @@ def fit(
 def load_classifier(folder: str | Path) -> Classifier:
     """The classifier of a folder, whatever its kind; raises `InvalidClassifierError` where there is none."""
     folder = Path(folder)
-    for kind, cls in KINDS.items():
-        if (folder / f"{kind}.json").is_file():
-            found: Classifier = cls.load(folder)  # type: ignore[attr-defined]
-            return found
+    kinds = held_kinds(folder)
+    if len(kinds) > 1:
+        raise InvalidClassifierError(
+            f"{folder} holds classifiers of {len(kinds)} kinds ({', '.join(kinds)}): keep each in a folder of its own"
+        )
+    if kinds:
+        found: Classifier = KINDS[kinds[0]].load(folder)  # type: ignore[attr-defined]
+        return found
     raise InvalidClassifierError(
         f"{folder} holds no classifier: make one with `redraft classifiers train FILE --out {folder}`"
     )
 
 
-def read_labelled(path: str | Path) -> tuple[list[str], list[str]]:
-    """(texts, labels) of a file: `label<TAB>text` lines, JSON lines or CSV with the keys "label" and "text".
+def held_kinds(folder: Path) -> list[str]:
+    """The kinds of classifier that a folder has a file of; a word judge stands beside token scores as their check."""
+    kinds = [kind for kind in KINDS if (folder / f"{kind}.json").is_file()]
+    return kinds if len(kinds) == 1 else [kind for kind in kinds if kind != WordScores.kind]
 
-    The kind is told by the name's end (.jsonl, .json, .csv), else it is tabs. Empty lines are passed over.
-    """
-    path = Path(path)
-    texts, labels = [], []
-    for number, pair in _pairs(path):
-        label, text = (str(part).strip() if part is not None else "" for part in pair)
-        if not label or not text:
+
+def vacant(folder: str | Path, kind: Kind) -> None:
+    """Raise `InvalidClassifierError` unless a classifier of this kind can be saved there, in place of its like."""
+    folder, own = Path(folder), TokenScores.kind if kind == "tokens" else kind
+    if folder.exists() and not folder.is_dir():
+        raise InvalidClassifierError(f"{folder} is a file: name a folder")
+    others = [other for other in held_kinds(folder) if other != own]
+    if others:
+        raise InvalidClassifierError(
+            f"{folder} holds a classifier of kind {others[0]}: name another folder, or delete that one"
+        )
+
+
+def _check_strings(what: str, values: Sequence[str]) -> None:
+    if isinstance(values, str):
+        raise InvalidClassifierError(f"{what} is one string: give a list of strings")
+    for k, value in enumerate(values):
+        if not isinstance(value, str):
+            raise InvalidClassifierError(f"{what}[{k}] is {repr(value)[:40]}: give strings")
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
             raise InvalidClassifierError(
-                f"{path} line {number}: a label and a text are needed: {_form(path)}"
-            )
-        texts.append(text)
-        labels.append(label)
-    if not texts:
-        raise InvalidClassifierError(f"{path} has no texts: {_form(path)}")
-    return texts, labels
-
-
-def _form(path: Path) -> str:
-    if path.suffix == ".csv":
-        return "give a header with the columns label and text"
-    if path.suffix in (".jsonl", ".json"):
-        return 'write {"label": ..., "text": ...}, one a line'
-    return "write label<TAB>text, one a line"
-
-
-def _pairs(path: Path) -> list[tuple[int, tuple[str | None, str | None]]]:
-    if path.suffix == ".csv":
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = csv.DictReader(file)
-            return [(rows.line_num, (row.get("label"), row.get("text"))) for row in rows]
-    lines = [
-        (k, line)
-        for k, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), 1)
-        if line.strip()
-    ]
-    if path.suffix in (".jsonl", ".json"):
-        found = []
-        for number, line in lines:
-            try:
-                table = json.loads(line)
-                found.append((number, (table["label"], table["text"])))
-            except (ValueError, KeyError, TypeError) as error:
-                raise InvalidClassifierError(f"{path} line {number}: {_form(path)}") from error
-        return found
-    split = [(number, line.partition("\t")) for number, line in lines]
-    return [(number, (label, text)) for number, (label, _, text) in split]
+                f"{what}[{k}] has half a surrogate pair, which is no text: drop it"
+            ) from error

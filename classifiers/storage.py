@@ -17,9 +17,15 @@ from redraft.classifiers.base import InvalidClassifierError
 FORMAT = 1
 
 
+def begun(folder: Path, kind: str) -> None:
+    """A folder to save in, without the JSON of what was there: a save that is cut short must not pass for whole."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{kind}.json").unlink(missing_ok=True)
+
+
 def write_table(folder: Path, kind: str, meta: Mapping[str, Any], table: Mapping[bytes, float]) -> None:
     """Write `table` (keys as bytes, one after the other, with their lengths; weights float32) and `meta`."""
-    folder.mkdir(parents=True, exist_ok=True)
+    begun(folder, kind)
     keys = sorted(table)
     arrays: dict[str, NDArray[Any]] = {
         "keys": np.frombuffer(b"".join(keys), dtype=np.uint8),

@@ -47,7 +47,7 @@ def unsatisfiable(
     part = (
         None if stages is None or least is not None or shorter else _part(conflict, named, stages, possible)
     )
-    return UnsatisfiableError(message + (part or ""), conflict=names, needed=least)
+    return UnsatisfiableError(message + (part or ""), conflict=names, needed=least, filled=shorter)
 
 
 def smallest_conflict(

@@ -21,11 +21,20 @@ class UnsatisfiableError(RedraftError, ValueError):
     """No text satisfies all hard guides on this canvas; raised at bind time, before any forward pass.
 
     `conflict` names the smallest set of guides that contradict one another; `needed` is the shortest
-    canvas (in tokens) that would do, or None where no length helps.
+    canvas (in tokens) that would do, or None where no length helps; `filled`, of a denoiser without an end
+    token, the shorter canvases that texts of the conflicting guides fill exactly.
     """
 
-    def __init__(self, message: str, *, conflict: Sequence[str] = (), needed: int | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        conflict: Sequence[str] = (),
+        needed: int | None = None,
+        filled: Sequence[int] = (),
+    ) -> None:
         super().__init__(message)
+        self.filled = tuple(filled)
         self.conflict = tuple(conflict)
         self.needed = needed
 

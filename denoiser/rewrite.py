@@ -15,7 +15,7 @@ from torch import Tensor
 from redraft.denoiser.base import Denoiser
 from redraft.denoiser.canvas import Canvas
 from redraft.denoiser.checked import check
-from redraft.denoiser.errors import InvalidGuideError, UnsatisfiableError
+from redraft.denoiser.errors import GuideError, InvalidGuideError, RedraftError, UnsatisfiableError
 from redraft.denoiser.guide import Guide, SoftGuide, Span
 from redraft.denoiser.joint import is_whole
 from redraft.denoiser.language import feasible
@@ -248,7 +248,12 @@ def _losses(
 
 
 def _measured(similarity: Similarity, text: str, others: Sequence[str]) -> list[float]:
-    values = [float(value) for value in similarity(text, others)]
+    try:
+        values = [float(value) for value in similarity(text, others)]
+    except RedraftError:
+        raise
+    except Exception as error:
+        raise GuideError(f"similarity failed: {type(error).__name__}: {error}") from error
     if len(values) != len(others) or not all(map(math.isfinite, values)):
         raise InvalidGuideError(
             f"similarity gave {str(values)[:60]} for {len(others)} texts: give one finite number for each"

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["Steering", "joint_language", "writable"]
 
 T = TypeVar("T")
+LARGEST = 1e30
+"""Nats: no bias or log-weight is larger, so that sums and differences of them are finite, at any temperature."""
 
 
 class Steering:
@@ -59,6 +61,9 @@ class Steering:
             bias = self._hook(bound, step, lambda b=bound: b.bias(step))  # type: ignore[misc]
             if bias is not None:
                 _check_bias(bound.guide, bias, step.logits)
+                bias = bias.to(
+                    step.logits.dtype
+                )  # before the look at its ends: float64 holds more than float32
                 self._check_finite(bound.guide, bias)
                 total = bias if total is None else total + bias
         return total
@@ -109,7 +114,7 @@ class Steering:
 
         NaN spreads to both ends; a look at the ends takes a fifteenth of the time that a look at each number does.
         """
-        finite = torch.stack(torch.aminmax(bias)).isfinite().all()
+        finite = (torch.stack(torch.aminmax(bias)).abs() <= LARGEST).all()
         if bias.is_cuda:
             self._unread.append((guide, finite))
         else:
@@ -159,13 +164,12 @@ class Steering:
 
     def _hook(self, bound: Bound, step: Step, call: Callable[[], T], *more: Tensor) -> T:
         """Call a hook; what it was shown must be as it was afterwards."""
-        canvas = step.canvas
-        shown = (canvas.tokens, canvas.open, canvas.pinned, canvas.confidence, *more)
-        before = [tensor._version for tensor in shown]
+        before = _versions(step, more)
         answer = self._timed(bound.guide, call)
-        if [tensor._version for tensor in shown] != before:
+        if _versions(step, more) != before:
             raise GuideError(
-                f"{bound.guide} changed the canvas or the draft in place: return new tensors instead"
+                f"{bound.guide} changed the canvas, the draft, the prompt or the logits in place: "
+                "return new tensors instead"
             )
         return answer
 
@@ -225,6 +229,17 @@ def _check_hooks(bound: Bound) -> None:
             )
 
 
+def _versions(step: Step, more: Sequence[Tensor]) -> list[int]:
+    """How often each tensor that a hook is shown was changed; torch itself keeps inference tensors as they are."""
+    canvas, prompt = step.canvas, step.prompt
+    shown = (canvas.tokens, canvas.open, canvas.pinned, canvas.confidence, prompt.tokens, prompt.mask)
+    log_p = step.__dict__.get("log_p")  # not made yet: as good as new
+    return [
+        0 if tensor is None or tensor.is_inference() else tensor._version
+        for tensor in (*shown, step.logits, log_p, *more)
+    ]
+
+
 def _described(value: object) -> str:
     return f"{value.dtype} {tuple(value.shape)}" if isinstance(value, Tensor) else repr(value)[:60]
 
@@ -232,8 +247,10 @@ def _described(value: object) -> str:
 def _check_weight(guide: Guide, weight: Tensor, rows: int) -> None:
     if not isinstance(weight, Tensor) or weight.shape != (rows,) or not weight.is_floating_point():
         raise InvalidGuideError(f"{guide}: weigh returned {_described(weight)}, not float [{rows}]")
-    if not bool(weight.isfinite().all()):
-        raise InvalidGuideError(f"{guide}: a log-weight is not finite; use a language to forbid")
+    if not bool((weight.abs() <= LARGEST).all()):
+        raise InvalidGuideError(
+            f"{guide}: a log-weight is not finite, or beyond {LARGEST:g} nats; use a language to forbid"
+        )
 
 
 def _check_bias(guide: Guide, bias: Tensor, logits: Tensor) -> None:
@@ -243,6 +260,10 @@ def _check_bias(guide: Guide, bias: Tensor, logits: Tensor) -> None:
         raise InvalidGuideError(
             f"{guide}: bias is {bias.dtype} {tuple(bias.shape)}, "
             f"which does not broadcast to float [B, L, V] = {tuple(logits.shape)}"
+        )
+    if bias.layout != torch.strided or bias.device != logits.device:
+        raise InvalidGuideError(
+            f"{guide}: bias is {bias.layout} on {bias.device}: return a dense tensor on scene.device, {logits.device}"
         )
 
 
@@ -258,5 +279,6 @@ def broadcasts(shape: Sequence[int], whole: Sequence[int]) -> bool:
 def _require_finite(guide: Guide, finite: bool) -> None:
     if not finite:
         raise InvalidGuideError(
-            f"{guide}: bias is not finite; use a language to forbid, a finite number to prefer"
+            f"{guide}: bias is not finite, or beyond {LARGEST:g} nats; use a language to forbid, "
+            "a finite number to prefer"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from torch import Tensor
@@ -107,7 +108,7 @@ def _bind(
     limit: int,
     settings: Settings,
 ) -> Steering:
-    """Bind at the given length, or at the length that the guides want, made longer if that is what they need."""
+    """Bind at the given length, or at the one that the guides want, longer or shorter if that is what they need."""
 
     def at(tokens: int) -> Steering:
         Schedule.of(settings.steps, tokens, settings.block_length, denoiser.block)
@@ -127,6 +128,9 @@ def _bind(
     try:
         return at(wanted)
     except UnsatisfiableError as error:
+        if error.filled:
+            with suppress(UnsatisfiableError):  # then the first error is the one to tell
+                return at(max(error.filled))
         if error.needed is None or error.needed > limit:
             raise
         return at(min(error.needed + error.needed // 4, limit))

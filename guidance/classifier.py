@@ -56,6 +56,8 @@ class Classifier(SoftGuide):
 
     def bind(self, scene: Scene) -> Bound:
         found = self.classifier
+        if self.judge:
+            self._judge()
         if self.label not in found.labels:
             raise InvalidGuideError(
                 f"{self}: there is no label {self.label!r}: use one of {', '.join(found.labels)}"
@@ -71,16 +73,21 @@ class Classifier(SoftGuide):
 
     def check(self, text: str) -> Verdict:
         """Satisfied where the judge (or the guiding classifier) gives the label at least 0.5."""
-        judge: Any = _loaded(self.judge) if self.judge else self.classifier
-        if self.label not in judge.labels:
-            raise InvalidClassifierError(
-                f"{self}: the judge has no label {self.label!r}: {', '.join(judge.labels)}"
-            )
+        judge = self._judge()
         if isinstance(judge, TokenScores) and judge.vocabulary is None:
             judge = judge.bind(_words())
         score = float(judge.score([text])[0, judge.labels.index(self.label)])
         by = "a judge that did not guide" if self.judge else "the classifier that guided"
         return self.verdict(score >= 0.5, score, note=f"probability of {self.label}: {score:.2f}, by {by}")
+
+    def _judge(self) -> Any:
+        """The classifier of the verdict; raises `InvalidClassifierError` where there is none for the label."""
+        judge: Any = _loaded(self.judge) if self.judge else self.classifier
+        if self.label not in judge.labels:
+            raise InvalidClassifierError(
+                f"{self}: the judge has no label {self.label!r}: {', '.join(judge.labels)}"
+            )
+        return judge
 
     def __str__(self) -> str:
         source = (

@@ -61,8 +61,14 @@ class Reward(SoftGuide):
 
 
 class _BoundReward(Bound):
+    @property
+    def weighs(self) -> bool:
+        return cast(Reward, self.guide).scale != 0.0
+
     def weigh(self, step: Step, draft: Tensor) -> Tensor | None:
         guide = cast(Reward, self.guide)
+        if not self.weighs:
+            return None
         texts = [self.scene.vocabulary.decode(row) for row in draft.tolist()]
         scores = torch.tensor(guide.scores(texts), dtype=torch.float64, device=draft.device)
         return guide.scale * scores

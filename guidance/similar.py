@@ -11,6 +11,7 @@ from torch import Tensor
 from redraft.classifiers.sentences import OFFLINE, sentence_encoder
 from redraft.denoiser import Bound, InvalidGuideError, Scene, SoftGuide, Verdict
 from redraft.guidance.gradient import BoundGradient
+from redraft.guidance.occurrence import phrase
 
 SHARP = 10.0
 """Nats of score for a whole unit of cosine."""
@@ -52,10 +53,7 @@ class Similar(SoftGuide):
     encoder: str = OFFLINE
 
     def __post_init__(self) -> None:
-        if not isinstance(self.text, str) or not self.text.strip():
-            raise InvalidGuideError(
-                f"the text of {type(self).__name__} is {self.text!r}: write what is meant"
-            )
+        phrase(self.text, f"the text of {type(self).__name__}")
         if not 0 < self.least < 1:
             raise InvalidGuideError(f"least is {self.least}: use a cosine between 0 and 1")
 

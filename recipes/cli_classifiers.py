@@ -39,7 +39,9 @@ def train(
     from pathlib import Path
 
     from redraft.classifiers import fit, read_labelled
+    from redraft.classifiers.own import vacant
 
+    vacant(out, kind)  # type: ignore[arg-type]
     texts, labels = read_labelled(file)
     own = fit(texts, labels, kind, name=Path(out).resolve().name, model=model)  # type: ignore[arg-type]
     own.save(Path(out))

@@ -40,6 +40,28 @@ class Infinite(Bound):
         return torch.full((1,), -torch.inf)
 
 
+class Huge(Bound):
+    """Finite as float64, and as float32 on its own; the sum with itself would not be."""
+
+    def bias(self, step):  # type: ignore[no-untyped-def]
+        return torch.full((1,), 3e38)
+
+
+class Wide(Bound):
+    def bias(self, step):  # type: ignore[no-untyped-def]
+        return torch.full((1,), 1e300, dtype=torch.float64)
+
+
+class Sparse(Bound):
+    def bias(self, step):  # type: ignore[no-untyped-def]
+        return torch.zeros(step.logits.shape[-1]).to_sparse()
+
+
+class Elsewhere(Bound):
+    def bias(self, step):  # type: ignore[no-untyped-def]
+        return torch.zeros(1, device="meta")
+
+
 class Grown(Bound):
     def bias(self, step):  # type: ignore[no-untyped-def]
         return torch.zeros(7)
@@ -63,6 +85,21 @@ class Overwrites(Bound):
 class Opens(Bound):
     def bias(self, step):  # type: ignore[no-untyped-def]
         step.canvas.open.fill_(False)
+
+
+class OverwritesLogits(Bound):
+    def bias(self, step):  # type: ignore[no-untyped-def]
+        step.logits.add_(1.0)
+
+
+class OverwritesLogP(Bound):
+    def bias(self, step):  # type: ignore[no-untyped-def]
+        step.log_p.add_(1.0)
+
+
+class OverwritesPrompt(Bound):
+    def bias(self, step):  # type: ignore[no-untyped-def]
+        step.prompt.tokens.fill_(5)
 
 
 class OverwritesDraft(Bound):
@@ -90,12 +127,19 @@ class Mute(Bound):
     [
         (Number, r"Broken\(\): bias returned 3.0"),
         (Infinite, r"Broken\(\): bias is not finite"),
+        (Huge, r"Broken\(\): bias is not finite, or beyond 1e\+30 nats"),
+        (Wide, r"Broken\(\): bias is not finite"),
+        (Sparse, r"Broken\(\): bias is torch.sparse_coo on cpu: return a dense tensor"),
+        (Elsewhere, r"Broken\(\): bias is torch.strided on meta: return a dense tensor on scene.device, cpu"),
         (Grown, r"Broken\(\): bias is torch.float32 \(7,\), which does not broadcast"),
         (Raises, r"Broken\(\) failed: KeyError: 'storm'"),
         (Gradient, r"Broken\(\): bias returned .*detached"),
         (Overwrites, r"Broken\(\) changed the canvas"),
         (Opens, r"Broken\(\) changed the canvas"),
-        (OverwritesDraft, r"Broken\(\) changed the canvas or the draft"),
+        (OverwritesLogits, r"Broken\(\) changed the .* logits in place"),
+        (OverwritesLogP, r"Broken\(\) changed the .* logits in place"),
+        (OverwritesPrompt, r"Broken\(\) changed the .* prompt"),
+        (OverwritesDraft, r"Broken\(\) changed the canvas, the draft"),
         (Anchors, r"Broken\(\): anchors returned 1"),
         (Signature, r"Signature.bias\(self\) does not have the host's signature"),
         (Mute, r"Broken\(\): check returned None"),
@@ -105,6 +149,25 @@ class Mute(Bound):
 def test_a_broken_hook_is_named(kind: Any, message: str) -> None:
     with pytest.raises(RedraftError, match=message):
         Chaos(small_vocabulary()).write([Words(2, 6), Broken(kind)], seed=1, steps=4)
+
+
+class Float(Bound):
+    """A preference for one token, in the test's own type of float."""
+
+    dtype = torch.float32
+
+    def bias(self, step):  # type: ignore[no-untyped-def]
+        flat = torch.zeros(step.logits.shape[-1], dtype=self.dtype)
+        return flat.index_fill(0, torch.tensor([300]), 2.0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16], ids=str)
+def test_a_bias_of_another_float_is_the_same_bias(dtype: torch.dtype) -> None:
+    def texts(kind: Any) -> list[str]:
+        made = Chaos(small_vocabulary()).write(Broken(kind), seed=1, samples=2, steps=3)
+        return [result.text for result in made]
+
+    assert texts(type("Other", (Float,), {"dtype": dtype})) == texts(Float)
 
 
 @dataclass(frozen=True)

@@ -13,17 +13,31 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from test_automaton import automata
-from toys import small_vocabulary
+from toys import Chaos, small_vocabulary
 
 from redraft.denoiser import HardGuide, Scene, Steering, UnsatisfiableError, joint
 from redraft.denoiser.automaton import Automaton
 from redraft.denoiser.conflict import TOGETHER, smallest_conflict, unsatisfiable
-from redraft.guidance import Forbid, Infill, Keywords, OneOf, Pattern, Sentences, Tokens, Words
+from redraft.guidance import Characters, Forbid, Infill, Keywords, OneOf, Pattern, Sentences, Tokens, Words
 
 
 def _possible(parts: Sequence[Automaton], length: int = 4) -> bool:
     met = reduce(lambda a, b: a & b, parts, Automaton.all(3))
     return any(met.accepts(word) for n in range(length + 1) for word in itertools.product(range(3), repeat=n))
+
+
+def test_without_an_end_token_a_canvas_of_no_given_length_shrinks_to_what_the_guides_fill() -> None:
+    toy = Chaos(small_vocabulary(eos=False, fragments=False))
+    for guide, most in ((Characters(1, 1), 1), (Characters(0, 2), 2)):
+        (made,) = toy.write(guide, seed=1, steps=2)
+        assert (made.length, len(made.text)) == (most, most)
+    with pytest.raises(UnsatisfiableError, match=r"give a shorter length \(1\)") as error:
+        toy.write(Characters(1, 1), length=3)
+    assert error.value.filled == (1,)
+    calls = toy.calls
+    with pytest.raises(UnsatisfiableError, match="canvas of 3 tokens"):  # the other guide wants more than 1
+        toy.write([Characters(1, 1), Keywords("lighthouse")], seed=1)
+    assert toy.calls == calls
 
 
 @given(st.lists(automata(most=4), min_size=1, max_size=5))

@@ -172,6 +172,114 @@ def test_labelled_files_in_three_forms(tmp_path: Path) -> None:
             read_labelled(tmp_path / name)
 
 
+LEARNT = [("pirate", "Arr, the ship"), ("office", "The report")]
+
+
+def test_every_way_to_write_the_lines_reads_alike(tmp_path: Path) -> None:
+    tabs = "\n".join("\t".join(pair) for pair in LEARNT)
+    rows = [json.dumps({"label": label, "text": text}) for label, text in LEARNT]
+    cells = "\r\n".join(["label,text", *(f'{label},"{text}"' for label, text in LEARNT)])
+    written = {
+        "bom.txt": b"\xef\xbb\xbf" + tabs.encode(),
+        "crlf.txt": tabs.replace("\n", "\r\n").encode(),
+        "lines.ndjson": "\n".join(rows).encode(),
+        "lines.JSONL": "\r\n".join(rows).encode(),
+        "table.csv": b"\xef\xbb\xbf" + cells.encode(),
+    }
+    for name, raw in written.items():
+        (tmp_path / name).write_bytes(raw)
+        assert read_labelled(tmp_path / name) == (
+            [text for _, text in LEARNT],
+            [label for label, _ in LEARNT],
+        )
+
+
+@pytest.mark.parametrize(
+    ("name", "raw", "message"),
+    [
+        ("a.txt", "a\tb".encode("utf-16"), "not UTF-8 text"),
+        ("a.csv", b"label,text\na,\xff", "not UTF-8 text"),
+        ("a.csv", b"label,text\na,well, then", "line 2 has more cells than the header"),
+        ("a.csv", b'label,text\na,"open\nb,c\n', "line 3: unexpected end of data"),
+        ("a.csv", b'label,text\na,"' + b"x" * 140_000 + b'"', "field larger than field limit"),
+        ("a.jsonl", b'{"label": ["a"], "text": "b"}', r"line 1: \"\['a'\]\" is no label"),
+        ("a.jsonl", b'{"label": "a", "text": ["b"]}', r"line 1: \"\['b'\]\" is no text"),
+        ("a.jsonl", b'\n{"label": "a", "text": "\\ud800"}', "line 2 has half a surrogate pair"),
+        ("a.jsonl", b'{"label": "a", "text": null}', "line 1: a label and a text are needed"),
+    ],
+)
+def test_a_broken_file_is_refused_with_its_line(tmp_path: Path, name: str, raw: bytes, message: str) -> None:
+    (tmp_path / name).write_bytes(raw)
+    with pytest.raises(InvalidClassifierError, match=message):
+        read_labelled(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("texts", "labels", "message"),
+    [
+        (["a", "b", "c", "d"], [0, 0, 1, 1], r"labels\[0\] is 0: give strings"),
+        (["a", None, "c", "d"], ["x", "x", "y", "y"], r"texts\[1\] is None"),
+        (["a", "b", "c", "\ud800"], ["x", "x", "y", "y"], r"texts\[3\] has half a surrogate"),
+        ("abcd", ["x", "x", "y", "y"], "texts is one string"),
+        (["a", "b"], ["x", "x"], "too few: x; give more"),
+    ],
+)
+def test_what_is_no_text_or_label_is_named(texts: Any, labels: Any, message: str) -> None:
+    with pytest.raises(InvalidClassifierError, match=message):
+        fit(texts, labels)
+    with pytest.raises(InvalidClassifierError, match="1 groups for 16 texts"):
+        fit(TEXTS, LABELS, "tokens", groups=["a"])
+
+
+def test_a_folder_keeps_one_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tokens = TokenScores("own", ("office", "pirate"), {b" ship": 1.0}, 0.0)
+    tokens.save(tmp_path)
+    tokens.save(tmp_path)  # its like takes its place
+    source = tmp_path / "mine.txt"
+    source.write_text("\n".join("\t".join(pair) for pair in 2 * LEARNT), encoding="utf-8")
+    assert run(["classifiers", "train", str(source), "--out", str(tmp_path)]) == 2
+    assert "holds a classifier of kind token-scores" in capsys.readouterr().err
+    assert run(["classifiers", "train", str(source), "--out", str(source)]) == 2
+    assert "is a file: name a folder" in capsys.readouterr().err
+    SentenceHead("own", ("office", "pirate"), np.zeros((2, 4)), np.zeros(2)).save(tmp_path)
+    with pytest.raises(InvalidClassifierError, match=r"2 kinds \(token-scores, sentence\)"):
+        load_classifier(tmp_path)
+
+
+def test_a_judge_that_is_none_and_a_topic_that_is_no_text_are_refused_early(tmp_path: Path) -> None:
+    from redraft.guidance import Similar, Topic
+
+    own = TokenScores("own", ("office", "pirate"), {b" ship": 1.0})
+    scene = Scene(VOCABULARY, torch.device("cpu"), 1, 4, 4)
+    with pytest.raises(InvalidClassifierError, match="holds no classifier"):
+        Guide(own, "pirate", judge=str(tmp_path)).bind(scene)
+    TokenScores("other", ("a", "b")).save(tmp_path)
+    with pytest.raises(InvalidClassifierError, match="the judge has no label 'pirate'"):
+        Guide(own, "pirate", judge=str(tmp_path)).bind(scene)
+    for kind in (Topic, Similar):
+        for text, message in (("\ud800", "half a surrogate pair"), (" ", "not empty")):
+            with pytest.raises(InvalidGuideError, match=message):
+                kind(text)
+
+
+@pytest.mark.parametrize("module", ["heads", "storage"])
+def test_a_save_that_is_cut_short_leaves_no_classifier(
+    module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labels = ("office", "pirate")
+    own: Any = TokenScores("own", labels) if module == "storage" else SentenceHead("own", labels)
+    own.save(tmp_path)
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"redraft.classifiers.{module}.save_file", killed)
+    with pytest.raises(KeyboardInterrupt):
+        own.save(tmp_path)
+    with pytest.raises(InvalidClassifierError, match="holds no classifier"):
+        load_classifier(tmp_path)
+
+
 def test_a_line_separator_in_json_is_text(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     pairs = [{"label": "pirate", "text": "Arr\u2028matey"}, {"label": "office", "text": "Re\x85garding"}]

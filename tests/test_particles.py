@@ -219,6 +219,8 @@ def test_what_cannot_be_meant_is_refused_before_any_pass() -> None:
             Particles(**wrong)  # type: ignore[arg-type]
     assert denoiser.calls == 0
     (none,) = denoiser.write(0.0 * Reward(scores), seed=1, steps=3)  # scale 0 is no guide
+    (same,) = denoiser.write(Reward(scores, scale=0.0), seed=1, steps=3)
+    assert same.text == none.text
     assert none.tokens == denoiser.write(seed=1, steps=3)[0].tokens
     with pytest.raises(InvalidGuideError, match="finite"):
         denoiser.write(Reward(lambda texts: [math.nan] * len(texts)), steps=2, particles=Particles(2))

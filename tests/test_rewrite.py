@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -17,7 +18,15 @@ from torch import Tensor
 from toys import WORDS, Chaos, small_vocabulary, uniform
 
 import redraft.denoiser
-from redraft.denoiser import Canvas, InvalidGuideError, Particles, Prompt, Settings, UnsatisfiableError
+from redraft.denoiser import (
+    Canvas,
+    InvalidGuideError,
+    Particles,
+    Prompt,
+    RedraftError,
+    Settings,
+    UnsatisfiableError,
+)
 from redraft.denoiser.rewrite import _opened, _opinions, _stretched, _words, overlap
 from redraft.guidance import Bias, Forbid, Keywords, Reward, Style, Words
 from redraft.recipes.cli import run
@@ -54,6 +63,20 @@ def test_what_is_kept_stands_in_order(text: str, keep: float, seed: int, stretch
     assert opened <= max(1, round((1 - keep) * n)) or len(made.reopened) == 1
     length = len(DENOISER.vocabulary.encode(made.text))
     assert length <= n + len(made.reopened) + stretch * opened + 1
+
+
+@pytest.mark.parametrize(
+    ("measure", "message"),
+    [
+        (lambda text, others: 1 / 0, "similarity failed: ZeroDivisionError"),
+        (lambda text, others: None, "similarity failed: TypeError"),
+        (lambda text, others: [1.0], "similarity gave"),
+        (lambda text, others: [float("nan")] * len(others), "similarity gave"),
+    ],
+)
+def test_a_broken_similarity_is_named(measure: Any, message: str) -> None:
+    with pytest.raises(RedraftError, match=message):
+        DENOISER.rewrite("the old dog", [Bias({"sea": 3.0})], similarity=measure, seed=1, steps=2)
 
 
 @given(texts, st.data())

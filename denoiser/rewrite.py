@@ -19,6 +19,7 @@ from redraft.denoiser.errors import GuideError, InvalidGuideError, RedraftError,
 from redraft.denoiser.guide import Guide, SoftGuide, Span
 from redraft.denoiser.joint import is_whole
 from redraft.denoiser.language import feasible
+from redraft.denoiser.protected import Protected
 from redraft.denoiser.randomness import Randomness
 from redraft.denoiser.result import Result
 from redraft.denoiser.settings import Settings
@@ -89,7 +90,8 @@ def rewrite(
     denoiser would write there instead (q its guided distribution, a quarter of the text masked at a time).
     Meaning: how much `similarity` falls without the word; without a measure, the denoiser's surprise at it, in
     nats. Both are in units of their own spread over the text. The first words of the ranking are reopened, those in
-    `protect` (phrases of the text, each occurrence) never. Each reopened stretch of w tokens becomes a blank of
+    `protect` (phrases of the text, each occurrence) never; nor is a word written onto them, so that they stay the
+    words they were, and each has its verdict. Each reopened stretch of w tokens becomes a blank of
     (1 - stretch) w to (1 + stretch) w tokens (w exactly for a denoiser without EOS), other widths in each of
     `tries` runs; the most similar result is returned. Hard guides hold as ever.
     Raises `InvalidGuideError`, `UnwritableTextError` or, where what is kept and the hard guides contradict,
@@ -133,7 +135,8 @@ def rewrite(
         _stretched(opened, stretch if ending and k else 0.0, derived(seed, f"widths {k}"), limit)
         for k in range(tries)
     ]
-    results = _run(denoiser, tokens, rows, guides, settings, seed, condition)
+    spared = [held for phrase in dict.fromkeys(protect) if (held := Protected.of(phrase, text)) is not None]
+    results = _run(denoiser, tokens, rows, (*guides, *spared), settings, seed, condition)
     likeness = _measured(similarity or overlap, text, [result.text for result in results])
     best = max(range(tries), key=lambda k: (results[k].satisfied, likeness[k], -k))
     return Rewriting(

@@ -24,9 +24,11 @@ from redraft.denoiser import (
     Particles,
     Prompt,
     RedraftError,
+    Scene,
     Settings,
     UnsatisfiableError,
 )
+from redraft.denoiser.protected import Protected
 from redraft.denoiser.rewrite import _opened, _opinions, _stretched, _words, overlap
 from redraft.guidance import Bias, Forbid, Keywords, Reward, Style, Words
 from redraft.recipes.cli import run
@@ -163,7 +165,7 @@ def test_hard_guides_hold_and_contradictions_are_named() -> None:
     made = DENOISER.rewrite(text, [Keywords("storm"), Words(10, 14)], seed=1, keep=0.6, steps=4)
     assert made.result.satisfied
     assert "storm" in made.text.lower().split()
-    with pytest.raises(UnsatisfiableError, match="lower keep"):
+    with pytest.raises(UnsatisfiableError, match="contradict"):
         DENOISER.rewrite(text, [Forbid("dog")], protect=["dog"], seed=1)
 
 
@@ -322,3 +324,36 @@ def test_the_line_that_cannot_be_rewritten_is_named(
     file.write_text("\n" + "word " * 400, encoding="utf-8")
     assert run(["rewrite", str(file), "--style", "formal", "--tries", "1"]) == 2
     assert f"{file}, line 2: the text has" in capsys.readouterr().err
+
+
+def test_nothing_grows_onto_a_protected_word() -> None:
+    made = DENOISER.rewrite(
+        "the dog ran home", [Bias({"sea": 9.0})], protect=["dog"], keep=0.0, tries=4, seed=1
+    )
+    assert re.search(r"\bdog\b", made.text), made.text
+    assert [v.status for v in made.result.verdicts if v.guide.startswith("Protected")] == ["satisfied"]
+    with pytest.raises(UnsatisfiableError, match="contradict"):
+        DENOISER.rewrite("the dog ran home", [Forbid("dog")], protect=["dog"], seed=1)
+
+
+@given(st.lists(st.sampled_from(["late", "lat", "e", "r", " ", ".", "\u00e9", "_"]), max_size=8).map("".join))
+def test_the_language_of_a_protected_phrase_is_its_check(text: str) -> None:
+    scene = Scene(small_vocabulary(), torch.device("cpu"), 1, 8, 1)
+    for guide in (
+        Protected("late"),
+        Protected("late", 2),
+        Protected("late", right=False),
+        Protected("late", 2, left=False),
+        Protected("late", left=False, right=False),
+    ):
+        written = guide.language(scene).accepts(
+            [4 + byte for byte in text.encode()]
+        )  # its bytes follow four specials
+        assert written == (guide.check(text).status == "satisfied"), (guide, text)
+
+
+def test_a_phrase_is_protected_as_it_stood() -> None:
+    assert Protected.of("late", "late, later") == Protected("late", 2, left=True, right=False)
+    assert Protected.of("lat", "a late slate") is None
+    assert Protected.of("(late)", "was (late) x") is None  # nothing can grow onto a bracket
+    assert Protected.of("Mr Holt", "Mr Holt's dog") == Protected("Mr Holt", 1)

@@ -178,19 +178,34 @@ def plots(rows: list[dict[str, Any]], out: Path) -> None:
     axes.invert_yaxis()
     axes.set_xlabel("success by judges that guided nothing (blue: ours, grey: baselines)")
     figure.savefig(out / "success.png", bbox_inches="tight", dpi=110)
-    soft = [
-        row
-        for row in rows
-        if "nll" in row and row["task"].split()[0] in ("sentiment", "style", "topic", "free")
-    ]
-    if soft:
-        figure, axes = plt.subplots(figsize=(7, 5))
+    soft = [row for row in rows if "nll" in row and row["task"].split()[0] in ("sentiment", "style", "topic")]
+    free = next((row["nll"] for row in rows if row["task"] == "free" and "nll" in row), None)
+    if not soft or free is None:
+        return
+    tasks, methods = (list(dict.fromkeys(row[name] for row in soft)) for name in ("task", "method"))
+    side = {row["method"]: row["side"] for row in soft}
+    looks = {
+        m: {"marker": "osDP^v<>X*hpd"[k % 13], "color": f"C{k % 10}" if side[m] == "ours" else "0.6"}
+        for k, m in enumerate(methods)
+    }
+    figure, panels = plt.subplots(
+        2, (len(tasks) + 1) // 2, figsize=(11, 5.5), sharex=True, sharey=True, squeeze=False
+    )
+    for axes, task in zip(panels.flat, tasks, strict=False):
+        axes.set_title(task, fontsize=9)
+        axes.fill_between([-12, 10], 90, 101, color="tab:green", alpha=0.12, lw=0)  # where the aims are
         for row in soft:
-            axes.scatter(row["nll"], row["success"], color=colours[row["side"]], s=18)
-            axes.annotate(f"{row['task']}: {row['method']}", (row["nll"], row["success"]), fontsize=5)
-        axes.set_xlabel("NLL a token by SmolLM2-135M, nats")
-        axes.set_ylabel("success")
-        figure.savefig(out / "price.png", bbox_inches="tight", dpi=110)
+            if row["task"] == task:
+                rise = 100 * (row["nll"] / free - 1)
+                axes.scatter(rise, 100 * row["success"], s=34, **looks[row["method"]])
+    figure.supxlabel("rise of the NLL a token by SmolLM2-135M against unguided text, %", fontsize=9)
+    figure.supylabel("success by judges that guided nothing, %", fontsize=9)
+    keys = [plt.Line2D([], [], ls="", label=m, **look) for m, look in looks.items()]
+    for axes in panels.flat[len(tasks) :]:
+        axes.axis("off")
+    spot = panels.flat[-1] if len(tasks) % 2 else panels.flat[0]
+    spot.legend(handles=keys, fontsize=7, loc="center", ncols=2)
+    figure.savefig(out / "price.png", bbox_inches="tight", dpi=100)
 
 
 def main() -> None:

@@ -184,8 +184,9 @@ def plots(rows: list[dict[str, Any]], out: Path) -> None:
         return
     tasks, methods = (list(dict.fromkeys(row[name] for row in soft)) for name in ("task", "method"))
     side = {row["method"]: row["side"] for row in soft}
+    # the grey of C7 is the baselines'
     looks = {
-        m: {"marker": "osDP^v<>X*hpd"[k % 13], "color": f"C{k % 10}" if side[m] == "ours" else "0.6"}
+        m: {"marker": "osDP^v<>X*hpd+"[k % 14], "color": f"C{k % 7}" if side[m] == "ours" else "0.6"}
         for k, m in enumerate(methods)
     }
     figure, panels = plt.subplots(

@@ -244,12 +244,12 @@ def _rewriting() -> Iterator[Cell]:
         yield Cell(
             "rewrite to positive", f"keep {keep}", OURS, lambda k: (2.0 * Sentiment("positive"),),
             lambda k, text: feels("positive", text), lambda k, text: reads("sentiment", "positive", text),
-            {"keep": keep}, lambda k: _originals("-")[k], share=DEAR,
+            {"keep": keep}, lambda k: _originals("-")[k],
         )  # fmt: skip
         yield Cell(
             "rewrite to formal", f"keep {keep}", OURS, lambda k: (2.0 * Style("formal"),),
             lambda k, text: reads("style-formal", "formal", text), None,
-            {"keep": keep}, lambda k: _originals("0")[k], share=DEAR,
+            {"keep": keep}, lambda k: _originals("0")[k],
         )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -69,10 +69,7 @@ def writable(vocabulary: Vocabulary) -> tuple[Automaton, ...]:
         everything = everything & lift(begun, vocabulary.token_bytes)
     if not vocabulary.whole_first:
         return (everything,)
-    broken = np.array([not is_whole(raw) for raw in vocabulary.token_bytes])
-    whole = Automaton(
-        broken.astype(np.int32), np.array([[0, 1], [1, 1]], np.int32), 0, np.array([True, False])
-    )
+    whole = _made_of(is_whole, vocabulary)
     return (whole & everything if vocabulary.prefix else whole), everything
 
 
@@ -81,10 +78,6 @@ def shortest_tokens(automata: Sequence[Automaton], scene: Scene) -> tuple[int, .
 
     None where there is none, and where it would take a table of more than ENTRIES to find one.
     """
-    plain = np.array([not _is_plain(raw) for raw in scene.vocabulary.token_bytes])
-    ascii_only = Automaton(
-        plain.astype(np.int32), np.array([[0, 1], [1, 1]], np.int32), 0, np.array([True, False])
-    )
     met: Automaton | None
     met, *rest = sorted([writable(scene.vocabulary)[-1], *automata], key=lambda a: a.states)
     for other in rest:
@@ -92,7 +85,13 @@ def shortest_tokens(automata: Sequence[Automaton], scene: Scene) -> tuple[int, .
         if met is None:
             return None
         met = met.within(scene.length - scene.ending)
-    return (met & ascii_only).shortest_word() or met.shortest_word()
+    return (met & _made_of(_is_plain, scene.vocabulary)).shortest_word() or met.shortest_word()
+
+
+def _made_of(kind: Callable[[bytes | None], bool], vocabulary: Vocabulary) -> Automaton:
+    """All sequences of tokens of one kind, by their bytes."""
+    other = np.array([not kind(raw) for raw in vocabulary.token_bytes])
+    return Automaton(other.astype(np.int32), np.array([[0, 1], [1, 1]], np.int32), 0, np.array([True, False]))
 
 
 def _is_plain(raw: bytes | None) -> bool:
@@ -173,11 +172,9 @@ def _meet(automata: Sequence[Automaton], length: int | None) -> Automaton:
 
 def _on_canvas(factors: Sequence[Automaton], scene: Scene) -> Language | None:
     """The factors as tensors, for one row; None where no canvas of the scene's length is in all of them."""
-    if len(factors) == 1 and not _fits(factors[0], scene.length):
-        return None
-    language = _on_any(factors, scene)
     if len(factors) == 1:
-        return language
+        return _on_any(factors, scene) if _fits(factors[0], scene.length) else None
+    language = _on_any(factors, scene)
     # With an EOS token padding makes any short text long enough.
     return language if language is None or scene.ending or _reaches(language, scene.length) else None
 

@@ -111,15 +111,14 @@ class _BoundExperts(Bound):
         self.experts = [(Expert(model, scene, str(guide)), weight) for model, weight in guide.models]
 
     def bias(self, step: Step) -> Tensor | None:
-        total = (self.own - 1.0) * _log_p(step.logits)
+        total = (self.own - 1.0) * _bounded(step.log_p)
         for model, weight in self.experts:
-            total = total + weight * _log_p(model.opinion(step))
+            total = total + weight * _bounded(model.opinion(step).log_softmax(-1))
         return tempered(total, step)
 
 
-def _log_p(logits: Tensor) -> Tensor:
+def _bounded(log_p: Tensor) -> Tensor:
     """Log-probabilities, at least -2 LIMIT; 0 at tokens that are never written."""
-    log_p = logits.log_softmax(-1)
     return torch.where(log_p.isfinite(), log_p.clamp_min(-2 * LIMIT), 0.0)
 
 

@@ -1,6 +1,7 @@
 """Figures of the embedded denoiser, for its card.
 
-    python benchmarks/embedded.py [--model embedded] [--corpus corpus] [--real FOLDER] [--texts 200] [--out FILE]
+    python benchmarks/embedded.py [--model embedded] [--corpus corpus corpus/reader] [--real FOLDER] [--texts 200]
+        [--length 32] [--out FILE]
 
 Held-out cross-entropy and bits per byte by source; unguided texts by their number of steps: fluency by two judges,
 variety, repetition, length, copying, tokens a second; infill. `--real` is a folder of tools/real_text.py. Every part is
@@ -31,21 +32,25 @@ from redraft.guidance import Infill
 RATES = (0.15, 0.5, 0.9)
 STEPS = (4, 8, 16, 32, 64)
 GENRES = ("story", "tale", "casual", "customer", "formal", "review", "scene", "plain")
-LENGTH = 48
+READER = 23  # the first hand of corpus/reader
 
 
 def held_out(denoiser: Denoiser, corpus: Corpus, limit: int) -> list[dict[str, Any]]:
     """Cross-entropy per hidden token and bits per hidden byte, by source and share masked."""
     groups: dict[str, list[Passage]] = defaultdict(list)
     for passage in sorted(corpus.held, key=lambda p: p.key):
-        if len(groups[passage.genre]) < limit:
-            groups[passage.genre].append(passage)
-    return [_source(denoiser, genre, members) for genre, members in sorted(groups.items())]
+        if len(groups[_source_of(passage)]) < limit:
+            groups[_source_of(passage)].append(passage)
+    return [_source(denoiser, source, members) for source, members in sorted(groups.items())]
 
 
-def _source(denoiser: Denoiser, genre: str, passages: Sequence[Passage]) -> dict[str, Any]:
+def _source_of(passage: Passage) -> str:
+    return f"{passage.genre}, reader" if passage.hand >= READER else passage.genre
+
+
+def _source(denoiser: Denoiser, source: str, passages: Sequence[Passage]) -> dict[str, Any]:
     vocabulary = denoiser.vocabulary
-    row: dict[str, Any] = {"source": genre, "texts": len(passages)}
+    row: dict[str, Any] = {"source": source, "texts": len(passages)}
     for rate in RATES:
         nats = hidden_tokens = hidden_bytes = right = 0.0
         for passage in passages:
@@ -56,7 +61,7 @@ def _source(denoiser: Denoiser, genre: str, passages: Sequence[Passage]) -> dict
             tokens = torch.tensor([ids])
             canvas = Canvas.blank(1, len(ids), denoiser.noise.fill, denoiser.device)
             canvas = canvas.commit(tokens, ~hide, torch.ones_like(canvas.confidence))
-            known = {"genre": genre, "tone": passage.tone}
+            known = {"genre": passage.genre, "tone": passage.tone}
             tags = {k: v for k, v in known.items() if v in denoiser.conditions.get(k, ())}
             log_p = denoiser(canvas, denoiser.prepare("", 1, tags)).log_softmax(-1)
             own = log_p.gather(-1, tokens[..., None])[..., 0]
@@ -72,13 +77,15 @@ def _source(denoiser: Denoiser, genre: str, passages: Sequence[Passage]) -> dict
     return row
 
 
-def write(denoiser: Denoiser, texts: int, steps: int, batch: int = 8) -> tuple[list[Result], float]:
+def write(
+    denoiser: Denoiser, texts: int, steps: int, length: int, batch: int = 8
+) -> tuple[list[Result], float]:
     """Unguided texts, evenly over the genres, and the seconds they took."""
     begin, results = time.perf_counter(), []
     for k, genre in enumerate(GENRES):
         count = texts // len(GENRES)
         results += denoiser.write(
-            samples=count, seed=1000 * k, steps=steps, length=LENGTH, condition={"genre": genre},
+            samples=count, seed=1000 * k, steps=steps, length=length, condition={"genre": genre},
             batch_size=batch,
         )  # fmt: skip
     return results, time.perf_counter() - begin
@@ -173,7 +180,8 @@ class Sheet:
 def main() -> None:
     options = _options()
     denoiser = load(options.model)
-    places = [options.corpus, *([options.real] if options.real else [])]
+    places = [*options.corpus, *([options.real] if options.real else [])]
+    length = options.length
     corpus, sheet = read_corpus(places), Sheet(options.out)
     own = [p for p in corpus.train if p.genre in GENRES]
     sheet.part("held-out", lambda: held_out(denoiser, corpus, options.held))
@@ -183,35 +191,39 @@ def main() -> None:
     for name, texts in references(corpus, options.texts).items():
         sheet.part(f"text {name}", lambda texts=texts: fluency(texts, judge, trigram))
     known = {gram for passage in own for gram in grams(passage.text)}
-    held = [p.text for p in corpus.held if p.genre in GENRES]
-    sheet.part("copied by held-out", lambda: copied(held, known))
+    for label, mine in (("held-out passages", False), ("held-out passages, reader", True)):
+        held = [p.text for p in corpus.held if p.genre in GENRES and (p.hand >= READER) == mine]
+        sheet.part(f"copied by {label}", lambda held=held: copied(held, known))
     for steps in sorted(STEPS, key=lambda s: s != 32):
 
         def unguided(steps: int = steps) -> dict[str, Any]:
-            results, spent = write(denoiser, options.texts, steps)
+            results, spent = write(denoiser, options.texts, steps, length)
             texts = [result.text for result in results]
             speed = {
                 "copied": copied(texts, known),
                 "passes": statistics.mean(r.forward_passes for r in results),
-                "tokens_per_second_8": LENGTH * len(results) / spent,
+                "tokens_per_second_8": length * len(results) / spent,
             }
             return fluency(texts, judge, trigram) | speed | {"samples": texts}
 
         sheet.part(f"{steps} steps", unguided)
 
         def alone(steps: int = steps) -> float:
-            results, spent = write(denoiser, len(GENRES), steps, batch=1)
-            return LENGTH * len(results) / spent
+            results, spent = write(denoiser, len(GENRES), steps, length, batch=1)
+            return length * len(results) / spent
 
         sheet.part(f"tokens a second, one text, {steps} steps", alone)
     print(tables(sheet.parts))
 
 
 def references(corpus: Corpus, count: int) -> dict[str, list[str]]:
-    """Held-out passages, real text, and the passages with their words shuffled."""
+    """Held-out passages of either part, real text, and the passages with their words shuffled."""
     held = sorted(corpus.held, key=lambda p: p.key)
-    own = [p.text for p in held if p.genre in GENRES][:count]
+    own = [p.text for p in held if p.genre in GENRES and p.hand < READER][:count]
     out = {"held-out passages": own}
+    simple = [p.text for p in held if p.hand >= READER][:count]
+    if simple:
+        out["held-out passages, reader"] = simple
     for genre in ("chat", "novel"):
         texts = [p.text for p in held if p.genre == genre][:count]
         if texts:
@@ -242,7 +254,7 @@ def tables(parts: dict[str, Any]) -> str:
     for name, part in parts.items():
         if not (name.startswith("text ") or (name.endswith(" steps") and name[0].isdigit())):
             continue
-        copy = parts["copied by held-out"] if "held-out" in name else part.get("copied")
+        copy = parts.get(f"copied by {name.removeprefix('text ')}", part.get("copied"))
         speed = ["", "", ""]
         if "passes" in part:
             single = parts.get(f"tokens a second, one text, {name}")
@@ -268,9 +280,10 @@ def _options() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--model", default="embedded")
-    parser.add_argument("--corpus", type=Path, default=Path("corpus"))
+    parser.add_argument("--corpus", type=Path, nargs="+", default=[Path("corpus"), Path("corpus/reader")])
     parser.add_argument("--real", type=Path)
     parser.add_argument("--texts", type=int, default=200)
+    parser.add_argument("--length", type=int, default=32, help="canvas of the unguided texts")
     parser.add_argument("--held", type=int, default=60, help="held-out texts of each source")
     parser.add_argument("--infill", type=int, default=60)
     parser.add_argument("--out", type=Path, default=Path("embedded-figures.json"))

@@ -159,8 +159,8 @@ def test_every_byte_has_a_token(codec: TextCodec) -> None:
 # rows
 
 
-def _stream(corpus: Corpus, codec: TextCodec, **mixture: float) -> RowStream:
-    return RowStream(corpus.train, codec, Mixture(**mixture), tokens=512, seed=3)  # type: ignore[arg-type]
+def _stream(corpus: Corpus, codec: TextCodec, mixture: Mixture | None = None) -> RowStream:
+    return RowStream(corpus.train, codec, mixture or Mixture(), tokens=512, seed=3)
 
 
 def test_the_stream_goes_on_from_any_position(corpus: Corpus, codec: TextCodec) -> None:
@@ -181,6 +181,14 @@ def test_batches_fit_the_budget_and_the_canvas(corpus: Corpus, codec: TextCodec)
         assert len(rows) == 1 or len(rows) * (width + TAGS) <= 512
         widths.append(width - longest - 1)
     assert 0.05 < np.mean([slack > 10 for slack in widths]) < 0.5
+    tight = _stream(corpus, codec, Mixture(roomy=0.0)).batches(Position())
+    assert all(width - max(map(len, rows)) <= 9 for _, rows, width in (next(tight) for _ in range(200)))
+
+
+@pytest.mark.parametrize(("hand", "weight"), [(0, 1), (9, 1), (10, 3), (22, 3), (23, 8), (40, 8)])
+def test_hands_count_from_their_number_on(hand: int, weight: float) -> None:
+    assert Mixture(hands=((23, 8.0), (10, 3.0))).weight(hand) == weight
+    assert Mixture(hands=()).weight(hand) == 1
 
 
 def test_shares_of_the_rows(corpus: Corpus, codec: TextCodec) -> None:
@@ -196,7 +204,7 @@ def test_shares_of_the_rows(corpus: Corpus, codec: TextCodec) -> None:
 
 
 def test_every_text_of_a_source_comes_equally_often(corpus: Corpus, codec: TextCodec) -> None:
-    stream = _stream(corpus, codec, joined=0.0)
+    stream = _stream(corpus, codec, Mixture(joined=0.0))
     counts = Counter(stream.passages[i].text for pool in range(4) for i in stream._indices(pool))
     for source in ("story-01", "tale-02"):
         times = {counts[p.text] for p in corpus.train if p.source == source}

@@ -18,6 +18,7 @@ import torch
 from redraft.denoiser.training.corpus import read_corpus
 from redraft.denoiser.training.evaluate import Figures, evaluate, held_out_subset
 from redraft.denoiser.training.export import export
+from redraft.denoiser.training.rows import Mixture
 from redraft.denoiser.training.schedule import Budget
 from redraft.denoiser.training.settings import Progress, Settings
 from redraft.denoiser.training.state import LAST, model_in, read_state
@@ -42,6 +43,8 @@ def main() -> None:
         seed=options.seed,
         compile=options.compile,
         share_cores=not options.all_threads,
+        mixture=Mixture(real=options.real, roomy=options.roomy, hands=tuple(options.hand or Mixture.hands)),
+        evaluate_every=60 * options.evaluate_minutes,
     )
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -70,6 +73,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="of the order of the rows; a new one per release")
     parser.add_argument("--peak", type=float, default=8e-4)
     parser.add_argument("--tokens", type=int, default=2048)
+    parser.add_argument("--real", type=float, default=Mixture.real, help="share of rows of real text")
+    parser.add_argument(
+        "--roomy", type=float, default=Mixture.roomy, help="share of batches with room to spare"
+    )
+    parser.add_argument("--hand", type=_hand, action="append", help="NUMBER:WEIGHT, from this hand on")
+    parser.add_argument("--evaluate-minutes", type=float, default=6.0)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--compile", action="store_true", help="a third faster; needs a C++ compiler")
     parser.add_argument("--all-threads", action="store_true", help="keep the threads while others are busy")
@@ -77,6 +86,11 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--ema", action="store_true", help="export the mean weights, not the raw ones")
     parser.add_argument("--checkpoint", default=LAST)
     return parser.parse_args()
+
+
+def _hand(text: str) -> tuple[int, float]:
+    number, _, weight = text.partition(":")
+    return int(number), float(weight)
 
 
 def _budget(options: argparse.Namespace) -> Budget:

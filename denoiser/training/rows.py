@@ -22,14 +22,22 @@ _POOL = 1024  # rows drawn and sorted by length together
 
 @dataclass(frozen=True)
 class Mixture:
-    """Shares of the rows: real text, longer rows made of two passages, tags dropped, hands counted double."""
+    """Shares of the rows: real text, longer rows made of two passages, tags dropped; what each hand counts.
+
+    roomy: the share of the batches whose canvas has any amount of room after the text. hands: (number, weight), the
+    weight of the passages of this hand and those after it, up to the next number; the first hands count 1.
+    """
 
     real: float = 0.15
+    roomy: float = 0.25
     joined: float = 0.08
     drop_tag: float = 0.15
     drop_tag_real: float = 0.05
-    simple_hands_from: int = 10
-    simple_weight: float = 2.0
+    hands: tuple[tuple[int, float], ...] = ((10, 2.0),)
+
+    def weight(self, hand: int) -> float:
+        """What a passage of this hand counts."""
+        return max(((number, w) for number, w in self.hands if number <= hand), default=(0, 1.0))[1]
 
 
 @dataclass(frozen=True)
@@ -95,8 +103,8 @@ class RowStream:
         return [plan[i] for i in rng.permutation(len(plan))]
 
     def _fit(self, lengths: Sequence[int], rng: np.random.Generator) -> tuple[int, int]:
-        """(rows, canvas width) of the next batch: longest row + EOS + slack, much of it in a quarter."""
-        large = rng.random() < 0.25
+        """(rows, canvas width) of the next batch: longest row + EOS + slack, much of it where it is roomy."""
+        large = rng.random() < self.mixture.roomy
         share = rng.random()
         best = (1, min(CANVAS, lengths[0] + 1))
         for count in range(1, len(lengths) + 1):
@@ -132,13 +140,12 @@ class RowStream:
         return Row(self.codec.genres[genre], self.codec.tones[tone], tuple(text[:CANVAS]), real)
 
     def _shares(self) -> dict[str, float]:
-        """Genres by the square root of their size; in a genre, files by size, the simple hands' doubled."""
+        """Genres by the square root of their size; in a genre, files by size times the weight of the hand."""
         mix = self.mixture
         weight: dict[str, float] = {}
         genre_of = {s: self.passages[m[0]].genre for s, m in self.sources.items()}
         for source, members in self.sources.items():
-            simple = self.passages[members[0]].hand >= mix.simple_hands_from
-            weight[source] = len(members) * (mix.simple_weight if simple else 1.0)
+            weight[source] = len(members) * mix.weight(self.passages[members[0]].hand)
         totals: dict[str, float] = defaultdict(float)
         sizes: dict[str, int] = defaultdict(int)
         for source, genre in genre_of.items():

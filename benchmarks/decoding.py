@@ -1,6 +1,6 @@
 """Decoding settings of the embedded denoiser: fluency, repetition and variety of unguided texts.
 
-    python benchmarks/decoding.py [--model embedded] [--texts 48]
+    python benchmarks/decoding.py [--model embedded] [--texts 32] [--length 32]
 
 The settings in the model's redraft.json are chosen from this table.
 """
@@ -13,20 +13,38 @@ import time
 
 from judges import Fluency, distinct, repetition
 
-from redraft.denoiser import Confidence, EntropyBound, Random, Settings, load
+from redraft.denoiser import Confidence, LeftToRight, Random, ReMDM, Settings, Uncertain, load
 
 CHOICES = {
-    "random, 24 steps, T 0.8": Settings(24, Random(), 0.8),
-    "random, 48 steps, T 0.8": Settings(48, Random(), 0.8),
-    "random, 48 steps, T 0.6": Settings(48, Random(), 0.6),
-    "random, 48 steps, T 0.8, top-p 0.9": Settings(48, Random(), 0.8, top_p=0.9),
-    "random, 48 steps, T 0.8, min-p 0.1": Settings(48, Random(), 0.8, min_p=0.1),
-    "confidence + 1 Gumbel, 48 steps, T 0.8": Settings(48, Confidence(1.0), 0.8),
-    "confidence + 3 Gumbel, 48 steps, T 0.8": Settings(48, Confidence(3.0), 0.8),
-    "confidence, 48 steps, T 0.8": Settings(48, Confidence(), 0.8),
-    "entropy bound 0.5, T 0.8": Settings(48, EntropyBound(0.5), 0.8),
+    "random, T 0.5": Settings(32, Random(), 0.5),
+    "confidence + 3 Gumbel, T 0.7": Settings(32, Confidence(3.0), 0.7),
+    "confidence + 3 Gumbel, T 0.7, top-p 0.9": Settings(32, Confidence(3.0), 0.7, top_p=0.9),
+    "confidence + 3 Gumbel, T 0.6": Settings(32, Confidence(3.0), 0.6),
+    "confidence + 2 Gumbel, T 0.7": Settings(32, Confidence(2.0), 0.7),
+    "blocks of 8, confidence + 2 Gumbel, T 0.7, top-p 0.9": Settings(
+        32, Confidence(2.0), 0.7, top_p=0.9, block_length=8
+    ),
+    "left to right, T 0.7, top-p 0.85": Settings(32, LeftToRight(), 0.7, top_p=0.85),
+    "48 steps, ReMDM by confidence": Settings(
+        48, Confidence(3.0), 0.7, revision=ReMDM("cap", 0.06, "confidence")
+    ),
+    "48 steps, ReMDM by chance, top-p 0.9": Settings(
+        48, Confidence(3.0), 0.7, top_p=0.9, revision=ReMDM("cap", 0.06)
+    ),
+    "48 steps, Uncertain in the second half": Settings(
+        48, Confidence(3.0), 0.7, revision=Uncertain(0.1, 0.5, 0.95)
+    ),
 }
-GENRES = ("story", "tale", "casual", "customer", "formal", "scene")
+CONDITIONS = (
+    ("story", "positive"),
+    ("review", "negative"),
+    ("customer", "negative"),
+    ("casual", "positive"),
+    ("formal", "none"),
+    ("plain", "neutral"),
+    ("tale", "none"),
+    ("scene", "none"),
+)
 
 
 def main() -> None:
@@ -34,7 +52,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--model", default="embedded")
-    parser.add_argument("--texts", type=int, default=48)
+    parser.add_argument("--texts", type=int, default=32)
+    parser.add_argument("--length", type=int, default=32)
     parser.add_argument("--only", default="", help="settings whose name holds this")
     parser.add_argument("--show", type=int, default=0, help="texts to print for each setting")
     options = parser.parse_args()
@@ -45,10 +64,13 @@ def main() -> None:
         if options.only not in name:
             continue
         begin, results = time.perf_counter(), []
-        for k, genre in enumerate(GENRES):
-            count = options.texts // len(GENRES)
+        for k, (genre, tone) in enumerate(CONDITIONS):
             results += denoiser.write(
-                samples=count, seed=1000 * k, settings=settings, length=48, condition={"genre": genre}
+                samples=options.texts // len(CONDITIONS),
+                seed=100 * k + 7,
+                settings=settings,
+                length=options.length,
+                condition={"genre": genre, "tone": tone},
             )
         spent = (time.perf_counter() - begin) / len(results)
         texts = [result.text for result in results]

@@ -19,7 +19,7 @@ FORMAT = 1
 DECODING: dict[str, Any] = {
     "steps": 32,
     "selection": {"name": "confidence", "noise": 3.0},
-    "temperature": 0.7,
+    "temperature": 0.6,
 }
 
 

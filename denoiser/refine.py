@@ -21,7 +21,7 @@ from redraft.denoiser.settings import Settings
 from redraft.denoiser.steering import Steering
 from redraft.denoiser.step import Prompt, Step
 
-SURE = 1.0 - 1e-9  # a posterior this near to 1 leaves no other token
+SURE = 1.0 - 1e-4  # far above what float32 logits of another batch size change (1e-7), or they decide
 COLD = 0.5  # the lowest temperature at which a posterior says so
 
 

@@ -13,11 +13,12 @@ from torch import Tensor
 from redraft.denoiser import Automaton, Bound, HardGuide, InvalidGuideError, Scene, Span, Step, Verdict
 from redraft.denoiser.lift import lift
 from redraft.denoiser.regex import compile_regex
-from redraft.guidance.counts import check_range, shorten, shown, within
+from redraft.guidance.counts import aim, check_range, shorten, shown, within
 
 _PART = re.compile(
     r"\\(?P<plain>[\\_\[])|(?P<any>_{3,})|\[\[(?P<least>\d+)(?:-(?P<most>\d+))?\]\]|\[\[(?P<wrong>[^\]]*)\]\]"
 )
+_PIECE = re.compile(r"\w+|[^\w\s]")
 _META = re.compile(r"[\\.+*?()|\[\]{}^$#&\-~]")
 _SPACES = r"\t-\r\x1c-\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"
 
@@ -118,13 +119,10 @@ class Infill(HardGuide):
         return _BoundInfill(self, scene, self.language(scene))
 
     def room(self) -> int | None:
-        words = [
-            8 if isinstance(p, Blank) and p.most is None else p.most or 0
-            for p in self.parts
-            if isinstance(p, Blank)
-        ]
-        text = sum(len(part.text) for part in self.parts if isinstance(part, Literal))
-        return 4 + int(1.5 * sum(words)) + text // 3
+        """Words and marks of the text, one token each, and the blanks' words: what is too much, a blank must fill."""
+        text = sum(len(_PIECE.findall(p.text)) for p in self.parts if isinstance(p, Literal))
+        words = sum(aim(p.least, p.most, 7) for p in self.parts if isinstance(p, Blank))
+        return 1 + text + round(1.15 * words)
 
     def align(self, text: str) -> list[Span] | None:
         """Where each part of the template stands in a text, or None where the text is not the template.

@@ -83,7 +83,7 @@ def test_pins_stay_in_both_branches() -> None:
     denoiser = Tagged()
     where = torch.tensor([[True, False, True, False]])
     canvas = Canvas.blank(1, 4, MASK).pin(torch.full((1, 4), WORDS.index("king")), where)
-    steering = Steering([ClassifierFree({"tone": "up"}, 3.0)], Scene(VOCABULARY, denoiser.device, 1, 4, 4))
+    steering = Steering([ClassifierFree({"tone": "up"}, 1.5)], Scene(VOCABULARY, denoiser.device, 1, 4, 4))
     prompt = denoiser.prepare("", 1)
     run = refine(
         denoiser, canvas, steering, prompt=prompt, settings=Settings(steps=4), random=Randomness([1])

@@ -291,7 +291,7 @@ class Dice(SoftGuide):
 
 
 def test_the_runs_own_random_numbers_are_left_alone() -> None:
-    toy = Chaos(small_vocabulary())
+    toy = Chaos(small_vocabulary(), sharpness=1.0)
     options = {"seed": 4, "length": 12, "steps": 4}
     plain = redraft.denoiser.write(toy, Dice(), **options)  # type: ignore[arg-type]
     recorder = Recorder(Recipe())
@@ -376,7 +376,7 @@ def test_a_result_shows_itself_in_a_notebook(made: tuple[list[Result], Recorder]
 def test_the_command_and_python_write_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    toy = Chaos(small_vocabulary())
+    toy = Chaos(small_vocabulary(), sharpness=1.0)
     monkeypatch.setattr(redraft.denoiser, "load", lambda *_, **__: toy)
     out = tmp_path / "out.html"
     asked = ["write", "--keyword", "storm", "--words", "2-9", "--steps", "3", "--seed", "4", "--samples", "3"]

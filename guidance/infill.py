@@ -162,7 +162,7 @@ class Infill(HardGuide):
 
 class _BoundInfill(Bound):
     def anchors(self, step: Step, draft: Tensor, confidence: Tensor) -> Tensor | None:
-        """The draft's tokens of all fixed text, at the first step."""
+        """The draft's tokens of all fixed text and of nothing else, at the first step."""
         guide = self.guide
         assert isinstance(guide, Infill)
         if guide.anchor != "early" or step.index > 0:
@@ -171,9 +171,10 @@ class _BoundInfill(Bound):
         mark = torch.zeros_like(step.canvas.open)
         for row, tokens in enumerate(draft.tolist()):
             text = vocabulary.decode(tokens)
-            for part, span in zip(guide.parts, guide.align(text) or [], strict=False):
-                if isinstance(part, Literal):
-                    mark[row, vocabulary.covering(tokens, text, span.start, span.end)] = True
+            # Literals first: a token such as " the" covers the space before a blank, and belongs to the blank.
+            parts = zip(guide.parts, guide.align(text) or [], strict=False)
+            for part, span in sorted(parts, key=lambda pair: isinstance(pair[0], Blank)):
+                mark[row, vocabulary.covering(tokens, text, span.start, span.end)] = isinstance(part, Literal)
         return mark & step.canvas.open
 
 

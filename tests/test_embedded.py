@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 import torch
 from transformers import BertForMaskedLM
 
-from redraft.denoiser import Canvas, Denoiser, InvalidGuideError, UnsupportedModelError, load
+from redraft.denoiser import Canvas, Denoiser, InvalidGuideError, Scene, Step, UnsupportedModelError, load
 from redraft.denoiser.models.embedded import HOME
 from redraft.guidance import Infill, Keywords, Sentences, Words
 
@@ -103,3 +106,18 @@ def test_other_models_are_named(tmp_path) -> None:  # type: ignore[no-untyped-de
         load(tmp_path / "nothing")
     with pytest.raises(UnsupportedModelError, match="device 'warp'"):
         load(device="warp")
+
+
+@pytest.mark.parametrize("blank", [" sat", " sat down"])
+def test_infill_anchors_its_text_and_not_the_blank(denoiser: Denoiser, blank: str) -> None:
+    """The token " sat" covers the space of the text before it, but what it says is the blank's."""
+    vocabulary = denoiser.vocabulary
+    assert vocabulary.eos_id is not None
+    before, inside, after = (vocabulary.encode(part) for part in ("The old man", blank, " by the fire."))
+    draft = torch.tensor([[*before, *inside, *after, vocabulary.eos_id]])
+    guide = Infill(f"The old man [[{len(blank.split())}]] by the fire.")
+    bound = guide.bind(Scene(vocabulary, denoiser.device, 1, draft.shape[1], 8))
+    step = SimpleNamespace(index=0, canvas=Canvas.blank(1, draft.shape[1], denoiser.noise.fill))
+    mark = bound.anchors(cast(Step, step), draft, torch.ones(draft.shape))
+    assert mark is not None
+    assert mark[0].tolist() == [True] * len(before) + [False] * len(inside) + [True] * len(after) + [False]

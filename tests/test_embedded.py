@@ -121,3 +121,12 @@ def test_infill_anchors_its_text_and_not_the_blank(denoiser: Denoiser, blank: st
     mark = bound.anchors(cast(Step, step), draft, torch.ones(draft.shape))
     assert mark is not None
     assert mark[0].tolist() == [True] * len(before) + [False] * len(inside) + [True] * len(after) + [False]
+
+
+@pytest.mark.parametrize(("blank", "words"), [("[[1]]", "sat"), ("[[3]]", "sat down there")])
+def test_infill_makes_room_for_its_words_and_little_more(denoiser: Denoiser, blank: str, words: str) -> None:
+    around = "The old man {} by the fire. It was cold, and he was alone."
+    needed = len(denoiser.vocabulary.encode(around.format(words)))
+    room = Infill(around.format(blank)).room()
+    assert room is not None
+    assert needed <= room <= needed + 2

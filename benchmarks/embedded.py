@@ -191,9 +191,8 @@ def main() -> None:
     for name, texts in references(corpus, options.texts).items():
         sheet.part(f"text {name}", lambda texts=texts: fluency(texts, judge, trigram))
     known = {gram for passage in own for gram in grams(passage.text)}
-    for label, mine in (("held-out passages", False), ("held-out passages, reader", True)):
-        held = [p.text for p in corpus.held if p.genre in GENRES and (p.hand >= READER) == mine]
-        sheet.part(f"copied by {label}", lambda held=held: copied(held, known))
+    for name, texts in held_passages(corpus).items():
+        sheet.part(f"copied by {name}", lambda texts=texts: copied(texts, known))
     for steps in sorted(STEPS, key=lambda s: s != 32):
 
         def unguided(steps: int = steps) -> dict[str, Any]:
@@ -216,14 +215,20 @@ def main() -> None:
     print(tables(sheet.parts))
 
 
+def held_passages(corpus: Corpus) -> dict[str, list[str]]:
+    """The held-out passages of `corpus/` and, if read, of `corpus/reader/`."""
+    held = [p for p in sorted(corpus.held, key=lambda p: p.key) if p.genre in GENRES]
+    out = {"held-out passages": [p.text for p in held if p.hand < READER]}
+    if reader := [p.text for p in held if p.hand >= READER]:
+        out["held-out passages, reader"] = reader
+    return out
+
+
 def references(corpus: Corpus, count: int) -> dict[str, list[str]]:
     """Held-out passages of either part, real text, and the passages with their words shuffled."""
     held = sorted(corpus.held, key=lambda p: p.key)
-    own = [p.text for p in held if p.genre in GENRES and p.hand < READER][:count]
-    out = {"held-out passages": own}
-    simple = [p.text for p in held if p.hand >= READER][:count]
-    if simple:
-        out["held-out passages, reader"] = simple
+    out = {name: texts[:count] for name, texts in held_passages(corpus).items()}
+    own = out["held-out passages"]
     for genre in ("chat", "novel"):
         texts = [p.text for p in held if p.genre == genre][:count]
         if texts:

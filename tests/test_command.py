@@ -572,9 +572,8 @@ def test_nobody_reading_on_is_quiet(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
 def test_ctrl_c_leaves_cleanly() -> None:
-    before = signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # a child inherits "ignored", as behind nohup
+    # A child inherits "ignored", as behind nohup.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(
         [*COMMAND, "check", "two-sentence-story"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True,

@@ -78,7 +78,7 @@ def _options() -> argparse.Namespace:
         "--roomy", type=float, default=Mixture.roomy, help="share of batches with room to spare"
     )
     parser.add_argument("--hand", type=_hand, action="append", help="NUMBER:WEIGHT, from this hand on")
-    parser.add_argument("--evaluate-minutes", type=float, default=6.0)
+    parser.add_argument("--evaluate-minutes", type=float, default=Settings.evaluate_every / 60)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--compile", action="store_true", help="a third faster; needs a C++ compiler")
     parser.add_argument("--all-threads", action="store_true", help="keep the threads while others are busy")

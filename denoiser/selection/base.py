@@ -19,7 +19,7 @@ class Proposal:
     """A joint draft and how sure it is.
 
     draft [B, L] int64; confidence [B, L]: exact posterior marginal of each drafted token, 1 at committed
-    positions; free [B, L] bool: open, and not certain anyway (posterior 1, as where the language forces a
+    positions; free [B, L] bool: open, and not certain anyway (posterior near 1, as where the language forces a
     token); quota [B] int64: how many free positions the budget would commit now; last [B] bool: the budget ends
     with this step; uniform [B, L] float64 in [0, 1): this step's own randomness.
     """

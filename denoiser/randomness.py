@@ -38,6 +38,15 @@ class Randomness:
         return torch.stack(rows).to(self.device)
 
 
+def check_seeds(seed: int, used: int) -> None:
+    """Raise `InvalidGuideError` where `seed`, `seed` + 1, ... (`used` of them) are not all in [0, 2**63)."""
+    if not 0 <= seed <= 2**63 - used:
+        raise InvalidGuideError(
+            f"seed is {seed}, and {used} {'seed is' if used == 1 else 'seeds are'} used from there on: "
+            f"use a whole number from 0 to {2**63 - used}"
+        )
+
+
 def _mixed(seed: int, stream: int) -> int:
     if stream == 0:
         return seed

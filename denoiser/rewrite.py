@@ -20,7 +20,7 @@ from redraft.denoiser.guide import Guide, SoftGuide, Span
 from redraft.denoiser.joint import is_whole
 from redraft.denoiser.language import feasible
 from redraft.denoiser.protected import Protected
-from redraft.denoiser.randomness import Randomness
+from redraft.denoiser.randomness import Randomness, check_seeds
 from redraft.denoiser.result import Result
 from redraft.denoiser.settings import Settings
 from redraft.denoiser.steering import Steering
@@ -160,11 +160,8 @@ def check_options(keep: float, stretch: float, tries: int, seed: int | None = No
         raise InvalidGuideError(f"stretch is {stretch}: use a share from 0 to 1, such as 0.2")
     if isinstance(tries, bool) or not isinstance(tries, int) or not 1 <= tries <= 256:
         raise InvalidGuideError(f"tries is {tries!r}: use a whole number from 1 to 256")
-    used = texts + tries - 1
-    if seed is not None and not 0 <= seed <= 2**63 - used:
-        raise InvalidGuideError(
-            f"seed is {seed}, and {used} seeds are used from there on: use a whole number from 0 to {2**63 - used}"
-        )
+    if seed is not None:
+        check_seeds(seed, texts + tries - 1)
 
 
 def _protected(text: str, tokens: Sequence[int], phrases: Sequence[str], denoiser: Denoiser) -> list[bool]:

@@ -17,7 +17,7 @@ from redraft.denoiser.errors import InvalidGuideError, UnsatisfiableError
 from redraft.denoiser.guide import Guide
 from redraft.denoiser.history import History
 from redraft.denoiser.prompts import Prompts
-from redraft.denoiser.randomness import Randomness
+from redraft.denoiser.randomness import Randomness, check_seeds
 from redraft.denoiser.refine import Refinement, refine
 from redraft.denoiser.result import Result, Timing
 from redraft.denoiser.settings import Settings
@@ -70,7 +70,7 @@ def write(
     prompts = Prompts.of(prompt, samples, condition, chat)
     samples = len(prompts)
     seed = secrets.randbits(31) if seed is None else seed
-    Randomness([seed, seed + samples - 1])  # an impossible seed is refused before anything runs
+    check_seeds(seed, samples)
     limit = prompts.room(denoiser)
     results: list[Result] = []
     steering: Steering | None = None

@@ -249,7 +249,7 @@ def test_layout_is_tags_text_eos_padding(codec: TextCodec) -> None:
 def test_masking_hides_only_the_canvas_and_scores_only_what_is_hidden(codec: TextCodec) -> None:
     rows = _rows(codec)
     full = lay_out(rows, 40, codec)
-    batch = mask_batch(rows, 40, codec, Masking(), np.random.default_rng(1))
+    batch = mask_batch(rows, 40, codec, Masking(leaning=0.0), np.random.default_rng(1))
     inputs = batch.inputs.numpy()
     assert (inputs[:, :TAGS] == full[:, :TAGS]).all()
     hidden = inputs == codec.mask
@@ -263,7 +263,7 @@ def test_masking_hides_only_the_canvas_and_scores_only_what_is_hidden(codec: Tex
 
 def test_rates_are_stratified_and_padding_weighs_a_tenth(codec: TextCodec) -> None:
     rows = _rows(codec, 256)
-    rule = Masking(spans=0.0, prompts=0.0)
+    rule = Masking(spans=0.0, prompts=0.0, leaning=0.0)
     batch = mask_batch(rows, 100, codec, rule, np.random.default_rng(2))
     share = np.sort((batch.inputs[:, TAGS:] == codec.mask).float().mean(1).numpy())
     assert np.abs(share - (np.arange(256) + 0.5) / 256).max() < 0.12
@@ -276,15 +276,32 @@ def test_rates_are_stratified_and_padding_weighs_a_tenth(codec: TextCodec) -> No
 
 def test_prompts_stay_and_spans_hold_together(codec: TextCodec) -> None:
     rows = _rows(codec, 256)
-    prompted = mask_batch(rows, 40, codec, Masking(prompts=1.0), np.random.default_rng(3)).inputs[:, TAGS:]
+    prompted = mask_batch(
+        rows, 40, codec, Masking(prompts=1.0, leaning=0.0), np.random.default_rng(3)
+    ).inputs[:, TAGS:]
     assert (prompted[:, 0] == codec.mask).float().mean() < 0.2
     runs = {}
     for spans in (0.0, 1.0):
-        rule = Masking(spans=spans, prompts=0.0)
+        rule = Masking(spans=spans, prompts=0.0, leaning=0.0)
         hidden = mask_batch(rows, 100, codec, rule, np.random.default_rng(4)).inputs[:, TAGS:] == codec.mask
         changes = (hidden[:, 1:] != hidden[:, :-1]).sum()
         runs[spans] = float(hidden.sum() / changes)
     assert runs[1.0] > 3 * runs[0.0]
+
+
+@pytest.mark.parametrize("edge", [0.0, 16.0])
+def test_leaning_rows_are_seen_to_an_edge_and_scored_near_it(codec: TextCodec, edge: float) -> None:
+    rows, width = _rows(codec, 256), 40
+    rule = Masking(prompts=0.0, leaning=1.0, edge=edge, reach=5)
+    batch = mask_batch(rows, width, codec, rule, np.random.default_rng(6))
+    hidden = batch.inputs[:, TAGS:].numpy() == codec.mask
+    ragged = width - hidden.argmax(axis=1) - hidden.sum(axis=1)  # tokens seen to the right of the first hole
+    assert (ragged == 0).all() if edge == 0 else (ragged > 0).mean() > 0.3 and ragged.max() < edge
+    assert np.abs(np.sort(hidden.mean(1)) - (np.arange(256) + 0.5) / 256).max() < 0.2
+    scored = np.zeros(batch.inputs.shape, bool)
+    scored.reshape(-1)[batch.places.numpy()] = True
+    text = hidden & (lay_out(rows, width, codec)[:, TAGS:] != codec.pad)
+    assert (scored[:, TAGS:] & text == text & (hidden.cumsum(1) <= 5)).all()
 
 
 def test_the_loss_is_the_weighted_cross_entropy_of_the_full_model(codec: TextCodec) -> None:

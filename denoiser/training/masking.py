@@ -20,10 +20,17 @@ TAGS = 2  # genre and tone stand before the canvas
 
 @dataclass(frozen=True)
 class Masking:
-    """Shares of rows masked in spans and of rows that keep a prompt; the weight of padding in the loss."""
+    """Shares of rows masked in spans, from the right, and with a prompt kept; the weight of padding in the loss.
+
+    leaning: the share of rows that look as a run from left to right leaves them: all seen, then a ragged edge of up
+    to `edge` tokens, then all hidden, of which the first `reach` are scored.
+    """
 
     spans: float = 0.15
     span_length: float = 5.0
+    leaning: float = 0.6
+    edge: float = 16.0
+    reach: int = 16
     prompts: float = 0.30
     pad_weight: float = 0.1
     pad_kept: float = 0.25  # of the hidden padding, this share is scored, at pad_weight / pad_kept each
@@ -59,6 +66,8 @@ def mask_batch(
     noise = rng.random((count, width))
     in_spans = rng.random(count) < rule.spans
     noise[in_spans] = _by_spans(rng, int(in_spans.sum()), width, rule.span_length)
+    leaning = rng.random(count) < rule.leaning
+    noise[leaning] = _from_the_right(rng, int(leaning.sum()), width, rule.edge)
     lengths = np.array([min(len(row), width) for row in rows])
     prompt = np.where(rng.random(count) < rule.prompts, (rng.random(count) * lengths).astype(int), 0)
     noise[np.arange(width) < prompt[:, None]] = 2.0  # above any rate: never hidden
@@ -66,9 +75,10 @@ def mask_batch(
     lowest = noise.argmin(axis=1)
     hidden[np.arange(count), lowest] = True  # at least one hole a row
     targets = full[:, TAGS:]
-    scored = hidden & ((targets != codec.pad) | (rng.random(targets.shape) < rule.pad_kept))
+    near = ~leaning[:, None] | (hidden.cumsum(axis=1) <= rule.reach)
+    scored = hidden & near & ((targets != codec.pad) | (rng.random(targets.shape) < rule.pad_kept))
     if not scored.any():
-        scored = hidden
+        scored = hidden & near
     weights = np.where(targets == codec.pad, rule.pad_weight / rule.pad_kept, 1.0)
     inputs = full.copy()
     inputs[:, TAGS:][hidden] = codec.mask
@@ -108,3 +118,9 @@ def _by_spans(rng: np.random.Generator, count: int, width: int, length: float) -
     values = rng.random((count, width + 1))
     jitter = rng.random((count, width)) * 1e-6
     return np.take_along_axis(values, span, axis=1) + jitter
+
+
+def _from_the_right(rng: np.random.Generator, count: int, width: int, edge: float) -> np.ndarray:
+    """[count, width] noise in (0, 1] that falls from left to right, ragged by a row's own U(0, edge) tokens."""
+    ragged = edge * rng.random((count, 1))
+    return 1 - (np.arange(width) + ragged * rng.random((count, width))) / (width + ragged)

@@ -17,6 +17,7 @@ from redraft.denoiser import (
     Margin,
     Prompt,
     Random,
+    Refinement,
     Scene,
     Settings,
     Steering,
@@ -29,7 +30,8 @@ from redraft.denoiser.selection import Selection
 from redraft.guidance import Bias, Forbid, Infill, Keywords, Repetition, Sentences, Tokens, Words, during
 
 POLICIES: list[Selection] = [
-    Random(), Confidence(), Confidence(0.7), Margin(), LeftToRight(), EntropyBound(0.0), EntropyBound(2.0),
+    Random(), Confidence(), Confidence(0.7), Confidence(0.7, 0.3), Margin(), LeftToRight(),
+    EntropyBound(0.0), EntropyBound(2.0),
 ]  # fmt: skip
 
 
@@ -187,6 +189,26 @@ def test_every_draft_completes_the_canvas() -> None:
             assert steering.automaton.accepts(row)
             assert all(guide.check(denoiser.vocabulary.decode(row)).status == "satisfied" for guide in guides)
         assert (r.pressure >= -1e-6).all()
+
+
+def test_confidence_leans_to_the_left() -> None:
+    """A lean above every difference in confidence is left to right; positions committed are further left for more."""
+
+    def order(selection: Selection) -> list[int]:
+        denoiser = Chaos(small_vocabulary(eos=False))
+        refinements: list[Refinement] = []
+        denoiser.write(
+            seed=4, steps=40, length=12, temperature=1.0, selection=selection, on_step=refinements.append
+        )
+        committed = torch.stack([r.committed[0] for r in refinements])
+        return [int(step.int().argmax()) for step in committed.T]
+
+    steps = [order(Confidence(1.0, lean)) for lean in (0.0, 0.5, 1e4)]
+    assert steps[2] == order(LeftToRight()) == sorted(steps[2])
+    inversions = [sum(a > b for i, a in enumerate(s) for b in s[i + 1 :]) for s in steps]
+    assert inversions[0] > inversions[1] > inversions[2] == 0
+    with pytest.raises(InvalidGuideError, match="the lean of Confidence is -1"):
+        Confidence(lean=-1)
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.01, 0.1])

@@ -17,22 +17,23 @@ from redraft.denoiser import Confidence, LeftToRight, Random, ReMDM, Settings, U
 
 CHOICES = {
     "random, T 0.5": Settings(32, Random(), 0.5),
-    "confidence + 3 Gumbel, T 0.7": Settings(32, Confidence(3.0), 0.7),
-    "confidence + 3 Gumbel, T 0.7, top-p 0.9": Settings(32, Confidence(3.0), 0.7, top_p=0.9),
     "confidence + 3 Gumbel, T 0.6": Settings(32, Confidence(3.0), 0.6),
-    "confidence + 2 Gumbel, T 0.7": Settings(32, Confidence(2.0), 0.7),
     "blocks of 8, confidence + 2 Gumbel, T 0.7, top-p 0.9": Settings(
         32, Confidence(2.0), 0.7, top_p=0.9, block_length=8
     ),
-    "left to right, T 0.7, top-p 0.85": Settings(32, LeftToRight(), 0.7, top_p=0.85),
-    "48 steps, ReMDM by confidence": Settings(
-        48, Confidence(3.0), 0.7, revision=ReMDM("cap", 0.06, "confidence")
+    "left to right, T 0.6": Settings(32, LeftToRight(), 0.6),
+    "confidence + 2 Gumbel, lean 0.5, T 0.6": Settings(32, Confidence(2.0, 0.5), 0.6),
+    "confidence + 1 Gumbel, lean 0.5, T 0.7": Settings(32, Confidence(1.0, 0.5), 0.7),
+    "confidence + 1 Gumbel, lean 0.5, T 0.6": Settings(32, Confidence(1.0, 0.5), 0.6),
+    "confidence + 1 Gumbel, lean 0.5, T 0.5": Settings(32, Confidence(1.0, 0.5), 0.5),
+    "confidence + 1 Gumbel, lean 0.5, T 0.7, top-p 0.9": Settings(32, Confidence(1.0, 0.5), 0.7, top_p=0.9),
+    "confidence + 1 Gumbel, lean 1, T 0.6": Settings(32, Confidence(1.0, 1.0), 0.6),
+    "confidence + 1 Gumbel, lean 0.2, T 0.6": Settings(32, Confidence(1.0, 0.2), 0.6),
+    "48 steps, confidence + 1 Gumbel, lean 0.5, T 0.6, ReMDM by chance": Settings(
+        48, Confidence(1.0, 0.5), 0.6, revision=ReMDM("cap", 0.06)
     ),
-    "48 steps, ReMDM by chance, top-p 0.9": Settings(
-        48, Confidence(3.0), 0.7, top_p=0.9, revision=ReMDM("cap", 0.06)
-    ),
-    "48 steps, Uncertain in the second half": Settings(
-        48, Confidence(3.0), 0.7, revision=Uncertain(0.1, 0.5, 0.95)
+    "48 steps, confidence + 1 Gumbel, lean 0.5, T 0.6, Uncertain in the second half": Settings(
+        48, Confidence(1.0, 0.5), 0.6, revision=Uncertain(0.1, 0.5, 0.95)
     ),
 }
 CONDITIONS = (

@@ -116,7 +116,7 @@ genre = "tale"
 
 [settings]
 steps = 8
-selection = { name = "confidence", noise = 0.5 }
+selection = { name = "confidence", noise = 0.5, lean = 0.0 }
 revision = "off"
 
 [[guides]]

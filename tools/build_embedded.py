@@ -1,7 +1,8 @@
 """Train the embedded denoiser: `python tools/build_embedded.py --run FOLDER --until HH:MM CORPUS...` (UTC).
 
 SIGTERM stops it at the next step and saves. Run it again to go on from the last checkpoint.
-`--export DIR` writes the release folder of the run's last checkpoint and trains nothing.
+`--export DIR` writes the release folder of the run's last checkpoint and trains nothing; with `--average RELEASE` its
+weights are the mean of the run's and that release's, which the run went on from.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import time
 from pathlib import Path
 
 import torch
+from transformers import BertForMaskedLM
 
 from redraft.denoiser.training.corpus import read_corpus
 from redraft.denoiser.training.evaluate import Figures, evaluate, held_out_subset
@@ -83,6 +85,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--compile", action="store_true", help="a third faster; needs a C++ compiler")
     parser.add_argument("--all-threads", action="store_true", help="keep the threads while others are busy")
     parser.add_argument("--export", type=Path)
+    parser.add_argument(
+        "--average", type=Path, help="a release whose weights the exported ones are averaged with"
+    )
     parser.add_argument("--ema", action="store_true", help="export the mean weights, not the raw ones")
     parser.add_argument("--checkpoint", default=LAST)
     return parser.parse_args()
@@ -111,6 +116,11 @@ def _export(options: argparse.Namespace) -> None:
     codec = TextCodec.load(options.run / "tokenizer.json")
     file = options.run / options.checkpoint
     model, state = model_in(file, ema=options.ema), read_state(file)
+    if options.average:
+        other = BertForMaskedLM.from_pretrained(options.average, dtype=torch.float32)
+        with torch.no_grad():
+            for mine, theirs in zip(model.parameters(), other.parameters(), strict=True):
+                mine.lerp_(theirs, 0.5)
     held = held_out_subset(read_corpus(options.corpus).held)
     figures = evaluate(model, held, codec)
     done = {"step": state["step"], "tokens": state["tokens"], "seconds": round(state["seconds"])}

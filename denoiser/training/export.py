@@ -18,7 +18,7 @@ from redraft.denoiser.training.tokenizer import EOS, MASK, PAD, TextCodec
 FORMAT = 1
 DECODING: dict[str, Any] = {
     "steps": 32,
-    "selection": {"name": "confidence", "noise": 3.0},
+    "selection": {"name": "confidence", "noise": 2.0, "lean": 0.5},
     "temperature": 0.6,
 }
 

@@ -23,7 +23,7 @@ class Masking:
     """Shares of rows masked in spans, from the right, and with a prompt kept; the weight of padding in the loss.
 
     leaning: the share of rows that look as a run from left to right leaves them: all seen, then a ragged edge of up
-    to `edge` tokens, then all hidden, of which the first `reach` are scored.
+    to `edge` tokens, then all hidden, of which the first `reach` are scored; spans fall on the other rows.
     """
 
     spans: float = 0.15

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections import Counter
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from redraft.denoiser.training.rows import CANVAS, Mixture, Position, Row, RowSt
 from redraft.denoiser.training.schedule import Budget, Rate
 from redraft.denoiser.training.settings import Progress, Settings
 from redraft.denoiser.training.state import LAST, read_state
+from redraft.denoiser.training.streams import stream_batch
 from redraft.denoiser.training.tokenizer import SPECIALS, TextCodec, train_tokenizer
 from redraft.denoiser.training.train import train
 from redraft.denoiser.training.transplant import config_for, fresh
@@ -311,6 +313,42 @@ def test_the_loss_is_the_weighted_cross_entropy_of_the_full_model(codec: TextCod
     each = F.cross_entropy(logits, batch.targets, reduction="none")
     expected = (each * batch.weights).sum() / batch.weights.sum()
     torch.testing.assert_close(loss_of(model, batch), expected)
+
+
+@pytest.mark.parametrize("edge", [0.0, 16.0])
+def test_two_streams_predict_every_token_once_from_what_comes_before_it(
+    codec: TextCodec, edge: float
+) -> None:
+    rows, width = _rows(codec, 6), 24
+    rule = Masking(edge=edge, pad_kept=1.0)
+    batch = stream_batch(rows, width, codec, rule, np.random.default_rng(7))
+    assert batch.inputs.shape == (6, TAGS + 2 * width)
+    assert (batch.inputs[:, TAGS + width :] == codec.mask).all()
+    assert torch.equal(batch.targets.reshape(6, width), batch.inputs[:, TAGS : TAGS + width])
+    model = fresh(codec, config_for(codec, layers=2, width=16, heads=2, inner=32)).eval().double()
+    model.set_attn_implementation("eager")
+    assert batch.seen is not None
+    before = batch.seen[:, TAGS + width :, TAGS : TAGS + width]  # [B, place, token]
+    ranks = before.sum(-1)
+    assert torch.equal(ranks.sort(-1).values, torch.arange(width).expand(6, -1))  # an order in each row
+    assert torch.equal(ranks, torch.arange(width).expand(6, -1)) == (edge == 0)
+    assert (ranks - torch.arange(width)).abs().max() <= edge
+
+    def each(
+        cls: torch.nn.Module, hidden: torch.Tensor, targets: torch.Tensor, _: torch.Tensor
+    ) -> torch.Tensor:
+        return F.cross_entropy(cls(hidden), targets, reduction="none").reshape(6, width)
+
+    def losses(inputs: torch.Tensor) -> torch.Tensor:
+        return loss_of(model, dataclasses.replace(batch, inputs=inputs), each)
+
+    with torch.no_grad():
+        plain = losses(batch.inputs)
+        token = 5
+        other = batch.inputs.clone()
+        other[:, TAGS + token] = len(SPECIALS) + (other[:, TAGS + token] + 7) % 200
+        moved = losses(other) != plain
+    assert torch.equal(moved, before[:, :, token])  # it changes what comes after it in the row's order, alone
 
 
 # schedule

@@ -20,6 +20,7 @@ from transformers import BertForMaskedLM
 from redraft.denoiser.training.corpus import read_corpus
 from redraft.denoiser.training.evaluate import Figures, evaluate, held_out_subset
 from redraft.denoiser.training.export import export
+from redraft.denoiser.training.masking import Masking
 from redraft.denoiser.training.rows import Mixture
 from redraft.denoiser.training.schedule import Budget
 from redraft.denoiser.training.settings import Progress, Settings
@@ -46,6 +47,7 @@ def main() -> None:
         compile=options.compile,
         share_cores=not options.all_threads,
         mixture=Mixture(real=options.real, roomy=options.roomy, hands=tuple(options.hand or Mixture.hands)),
+        masking=Masking(leaning=options.leaning, streams=options.streams),
         evaluate_every=60 * options.evaluate_minutes,
     )
     stopped = threading.Event()
@@ -80,6 +82,10 @@ def _options() -> argparse.Namespace:
         "--roomy", type=float, default=Mixture.roomy, help="share of batches with room to spare"
     )
     parser.add_argument("--hand", type=_hand, action="append", help="NUMBER:WEIGHT, from this hand on")
+    parser.add_argument("--leaning", type=float, default=Masking.leaning, help="share of rows that lean")
+    parser.add_argument(
+        "--streams", type=float, default=Masking.streams, help="share of batches in two streams"
+    )
     parser.add_argument("--evaluate-minutes", type=float, default=Settings.evaluate_every / 60)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--compile", action="store_true", help="a third faster; needs a C++ compiler")

@@ -24,11 +24,13 @@ class Masking:
 
     leaning: the share of rows that look as a run from left to right leaves them: all seen, then a ragged edge of up
     to `edge` tokens, then all hidden, of which the first `reach` are scored; spans fall on the other rows.
+    streams: the share of batches whose every token is predicted from what such a run has before it (`stream_batch`).
     """
 
     spans: float = 0.15
     span_length: float = 5.0
-    leaning: float = 0.6
+    leaning: float = 0.5
+    streams: float = 0.75
     edge: float = 16.0
     reach: int = 16
     prompts: float = 0.30
@@ -38,12 +40,18 @@ class Masking:
 
 @dataclass(frozen=True)
 class Batch:
-    """`inputs` [B, 2 + W] with holes; the flat positions to score, their targets and weights, each [M]."""
+    """`inputs` [B, N] with holes; the flat positions to score, their targets and weights, each [M].
+
+    seen [B, N, N] bool: which position attends to which (None: all to all); positions [1, N]: their places in the
+    text (None: their order).
+    """
 
     inputs: Tensor
     places: Tensor
     targets: Tensor
     weights: Tensor
+    seen: Tensor | None = None
+    positions: Tensor | None = None
 
 
 def lay_out(rows: Sequence[Row], width: int, codec: TextCodec) -> np.ndarray:
@@ -67,7 +75,7 @@ def mask_batch(
     in_spans = rng.random(count) < rule.spans
     noise[in_spans] = _by_spans(rng, int(in_spans.sum()), width, rule.span_length)
     leaning = rng.random(count) < rule.leaning
-    noise[leaning] = _from_the_right(rng, int(leaning.sum()), width, rule.edge)
+    noise[leaning] = from_the_right(rng, int(leaning.sum()), width, rule.edge)
     lengths = np.array([min(len(row), width) for row in rows])
     prompt = np.where(rng.random(count) < rule.prompts, (rng.random(count) * lengths).astype(int), 0)
     noise[np.arange(width) < prompt[:, None]] = 2.0  # above any rate: never hidden
@@ -76,10 +84,10 @@ def mask_batch(
     hidden[np.arange(count), lowest] = True  # at least one hole a row
     targets = full[:, TAGS:]
     near = ~leaning[:, None] | (hidden.cumsum(axis=1) <= rule.reach)
-    scored = hidden & near & ((targets != codec.pad) | (rng.random(targets.shape) < rule.pad_kept))
+    kept, weights = padding_scored(targets, codec, rule, rng)
+    scored = hidden & near & kept
     if not scored.any():
         scored = hidden & near
-    weights = np.where(targets == codec.pad, rule.pad_weight / rule.pad_kept, 1.0)
     inputs = full.copy()
     inputs[:, TAGS:][hidden] = codec.mask
     flat = np.pad(scored, ((0, 0), (TAGS, 0))).reshape(-1)
@@ -87,8 +95,17 @@ def mask_batch(
         torch.from_numpy(inputs),
         torch.from_numpy(np.flatnonzero(flat)),
         torch.from_numpy(targets[scored]),
-        torch.from_numpy(weights[scored].astype(np.float32)),
+        torch.from_numpy(weights[scored]),
     )
+
+
+def padding_scored(
+    targets: np.ndarray, codec: TextCodec, rule: Masking, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Which of the targets [B, W] may be scored (padding by lot), and float32 [B, W] how much each counts."""
+    padding = targets == codec.pad
+    kept = ~padding | (rng.random(targets.shape) < rule.pad_kept)
+    return kept, np.where(padding, rule.pad_weight / rule.pad_kept, 1.0).astype(np.float32)
 
 
 def logits_at(model: BertForMaskedLM, inputs: Tensor, places: Tensor) -> Tensor:
@@ -101,7 +118,11 @@ def logits_at(model: BertForMaskedLM, inputs: Tensor, places: Tensor) -> Tensor:
 def loss_of(model: BertForMaskedLM, batch: Batch, head: Head | None = None) -> Tensor:
     """Weighted mean cross-entropy of the scored positions."""
     head = head or head_loss
-    hidden = model.bert(input_ids=batch.inputs, attention_mask=None).last_hidden_state
+    unseen = None
+    if batch.seen is not None:  # added to the attention scores
+        unseen = torch.zeros(batch.seen.shape).masked_fill_(~batch.seen, -1e9)[:, None]
+    read = model.bert(input_ids=batch.inputs, attention_mask=unseen, position_ids=batch.positions)
+    hidden = read.last_hidden_state
     return head(model.cls, hidden.flatten(0, 1)[batch.places], batch.targets, batch.weights)
 
 
@@ -120,7 +141,7 @@ def _by_spans(rng: np.random.Generator, count: int, width: int, length: float) -
     return np.take_along_axis(values, span, axis=1) + jitter
 
 
-def _from_the_right(rng: np.random.Generator, count: int, width: int, edge: float) -> np.ndarray:
+def from_the_right(rng: np.random.Generator, count: int, width: int, edge: float) -> np.ndarray:
     """[count, width] noise in (0, 1] that falls from left to right, ragged by a row's own U(0, edge) tokens."""
     ragged = edge * rng.random((count, 1))
     return 1 - (np.arange(width) + ragged * rng.random((count, width))) / (width + ragged)

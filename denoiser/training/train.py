@@ -15,10 +15,11 @@ from redraft.denoiser.training.corpus import Corpus, Passage, read_corpus
 from redraft.denoiser.training.evaluate import Figures, evaluate, held_out_subset, samples
 from redraft.denoiser.training.export import export
 from redraft.denoiser.training.masking import Batch, Head, head_loss, loss_of, mask_batch
-from redraft.denoiser.training.rows import RowStream
+from redraft.denoiser.training.rows import Row, RowStream
 from redraft.denoiser.training.schedule import Budget, Rate
 from redraft.denoiser.training.settings import Progress, Settings
 from redraft.denoiser.training.state import BEFORE_DECAY, LAST, Ema, Run, adamw
+from redraft.denoiser.training.streams import stream_batch
 from redraft.denoiser.training.threads import Governor
 from redraft.denoiser.training.tokenizer import TextCodec, train_tokenizer
 from redraft.denoiser.training.transplant import config_for, fresh, set_unigram_bias, transplant
@@ -149,7 +150,7 @@ class _Trainer:
             rate = self.rate.at(self.run.step, self.budget, moment)
             began = time.monotonic()
             rng = np.random.default_rng((self.settings.seed, 3, self.run.step))
-            batch = mask_batch(rows, width, self.codec, self.settings.masking, rng)
+            batch = self._masked(rows, width, rng)
             self.losses.append(self._step(batch, rate))
             self.run.position = position
             self.run.tokens += batch.inputs.numel()
@@ -167,6 +168,13 @@ class _Trainer:
                 evaluated = reported = time.monotonic()
                 tokens = self.run.tokens
         return self._finish()
+
+    def _masked(self, rows: Sequence[Row], width: int, rng: np.random.Generator) -> Batch:
+        """The batch to learn from; in two streams a row takes twice the room, so half of the rows are taken."""
+        rule = self.settings.masking
+        if rng.random() < rule.streams and len(rows) > 1:
+            return stream_batch(rows[self.run.step % 2 :: 2], width, self.codec, rule, rng)
+        return mask_batch(rows, width, self.codec, rule, rng)
 
     def _step(self, batch: Batch, rate: float) -> float:
         run = self.run

@@ -14,7 +14,7 @@ from redraft.denoiser.errors import (
 from redraft.denoiser.guide import Bound, Guide, HardGuide, SoftGuide, Span, Verdict
 from redraft.denoiser.load import load
 from redraft.denoiser.noise import Absorbing, Noise, Uniform
-from redraft.denoiser.particles import BestOf, Particles
+from redraft.denoiser.particles import BestOf, Drafts, Particles
 from redraft.denoiser.processor import as_logits_processor
 from redraft.denoiser.refine import Refinement, refine
 from redraft.denoiser.result import Population, Result
@@ -38,6 +38,7 @@ __all__ = [
     "Canvas",
     "Confidence",
     "Denoiser",
+    "Drafts",
     "During",
     "EntropyBound",
     "Guide",

@@ -27,7 +27,8 @@ class Denoiser(ABC):
     """A model that proposes a token for every position of a canvas at once.
 
     `max_length` is the longest canvas in tokens; `length` the canvas it writes when nothing says otherwise;
-    `settings` its own decoding defaults; `conditions` the tags it takes, by kind, with their values;
+    `settings` its own decoding defaults; `drafts` how many drafts of a text a recipe writes to keep the best
+    (`Drafts`), where it does not say; `conditions` the tags it takes, by kind, with their values;
     `filler` the token that pads shorter prompts; `template` its chat template; `adapter` and `why`: which
     adapter `load` took, and why.
     `block`: it writes so many positions at a time, left to right, and sees nothing behind them; None: it sees the
@@ -41,6 +42,7 @@ class Denoiser(ABC):
     max_length: int = 128
     length: int = 48
     settings: Settings = Settings()
+    drafts: int = 1
     conditions: Mapping[str, tuple[str, ...]] = {}
     block: int | None = None
     filler: int = 0

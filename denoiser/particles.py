@@ -30,7 +30,14 @@ class Particles:
     look at the draft, such as Random and LeftToRight; tokens that the language forces are committed at once,
     as in every run, and count as drawn together). It costs one more sum over the automaton a step.
 
-    `result`: "sample" takes a particle with the chance of its weight, "best" the one of largest r.
+    `likelihood` >= 0 sharpens: the target is p(x)^(1 + likelihood) exp(r(x)), log p(x) being the sum of the
+    log-probabilities with which the tokens of x were drawn, each given the canvas of its step, before the hard
+    guides' language. Sharpening whole texts so is not a lower temperature, which sharpens each token alone (Karan and
+    Du 2025). `repeats` >= 0, nats, is taken off for each token said again on the canvas, if the run's first step gives
+    it a chance below 1/250 in the mean of its open positions: likely texts say the same words again.
+
+    `result`: "sample" takes a particle with the chance of its weight, "best" the one of largest score, that is
+    r + likelihood * log p - repeats * tokens said again.
     Every particle costs as much as a text; particle 0 of text k is drawn as text k without particles is.
     """
 
@@ -40,6 +47,8 @@ class Particles:
     resample: Resampling = "systematic"
     result: Outcome = "sample"
     twist: bool = True
+    likelihood: float = 0.0
+    repeats: float = 0.0
 
     def __post_init__(self) -> None:
         if isinstance(self.count, bool) or not isinstance(self.count, int) or not 1 <= self.count <= 100_000:
@@ -52,6 +61,10 @@ class Particles:
                 raise InvalidGuideError(f"{what} is {getattr(self, what)!r}: use one of {known}")
         if not isinstance(self.twist, bool):
             raise InvalidGuideError(f"twist is {self.twist!r}: use True or False")
+        for what in ("likelihood", "repeats"):
+            value = getattr(self, what)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1000:
+                raise InvalidGuideError(f"{what} is {value!r}: use a number from 0 (off) to 1000")
 
 
 @dataclass(frozen=True, init=False)
@@ -60,3 +73,16 @@ class BestOf(Particles):
 
     def __init__(self, count: int = 8) -> None:
         super().__init__(count=count, ess=0.0, result="best", twist=False)
+
+
+@dataclass(frozen=True, init=False)
+class Drafts(Particles):
+    """The best of `count` independent drafts by the run's own log-likelihood, less 3 nats for each word said again.
+
+    What the guides weigh counts too. This is how `redraft write` writes with the embedded denoiser.
+    """
+
+    def __init__(self, count: int = 8, likelihood: float = 1.0, repeats: float = 3.0) -> None:
+        super().__init__(
+            count=count, ess=0.0, result="best", twist=False, likelihood=likelihood, repeats=repeats
+        )

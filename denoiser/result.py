@@ -32,10 +32,11 @@ class Commit:
 class Population:
     """The particles that a text was taken from, when the run had ended.
 
-    `texts` and `weights` (normalised; a share each) are a properly weighted sample of the target, `scores` the
-    guides' own log-weights of the texts in nats, `chosen` the number of the text that was returned. `log_z`
-    estimates log E[exp(weigh)] (times the probability of the language, with the twist); exp of it is unbiased.
-    `ess` is the effective sample size after each step, `resampled` the steps that resampled.
+    `texts` and `weights` (normalised; a share each) are a properly weighted sample of the target, `scores` what the
+    guides and the particles' own `likelihood` and `repeats` make of the texts in nats, `chosen` the number of the
+    text that was returned. `log_z` estimates log E[exp(weigh)] (times the probability of the language, with the
+    twist); exp of it is unbiased. `ess` is the effective sample size after each step, `resampled` the steps that
+    resampled.
     """
 
     texts: tuple[str, ...]

@@ -12,6 +12,7 @@ from torch import Tensor
 from redraft.denoiser.canvas import Canvas
 from redraft.denoiser.exact import posterior
 from redraft.denoiser.history import History
+from redraft.denoiser.own_score import OwnScore
 from redraft.denoiser.particles import Particles
 from redraft.denoiser.randomness import Randomness
 from redraft.denoiser.refine import Refinement
@@ -47,6 +48,7 @@ class Swarm:
         self.tally = zero - torch.inf if particles.potential == "max" else zero
         self.log_z = zero[:, 0]
         self.done = torch.zeros(len(seeds), dtype=torch.bool, device=device)
+        self.own = OwnScore(particles, steering.scene, len(seeds))
         self.history: list[tuple[Tensor, Tensor, Tensor]] = []  # running, ESS, resampled: [R] each
 
     def advance(self, refinement: Refinement) -> Tensor | None:
@@ -56,7 +58,7 @@ class Swarm:
         open_ = refinement.canvas.open.any(-1).reshape(rows, count)
         running = ~self.done
         last = running & (~open_.any(-1) | (step.index + 1 == step.steps))
-        gain = self._reward(refinement, last) + self._twist(refinement)
+        gain = self._reward(refinement, last) + self._twist(refinement) + self.own.gain(refinement)
         self.log_weight = torch.where(running[:, None], self.log_weight + gain, self.log_weight)
         self._finish(last)
         total = self.log_weight.logsumexp(-1)
@@ -74,8 +76,10 @@ class Swarm:
         self.latest, self.earned, self.pending, self.tally = (
             values.gather(1, parents) for values in (self.latest, self.earned, self.pending, self.tally)
         )
+        whole = (torch.arange(rows, device=parents.device)[:, None] * count + parents).flatten()
+        self.own.take(whole)
         self._finish(again & ~open_.gather(1, parents).any(-1))  # only finished particles were left
-        return (torch.arange(rows, device=parents.device)[:, None] * count + parents).flatten()
+        return whole
 
     def _reward(self, refinement: Refinement, last: Tensor) -> Tensor:
         """C_t - C_{t-1} [R, K]."""
@@ -116,7 +120,7 @@ class Swarm:
         """For the texts of `which` [R] the run is over: C becomes the finished text's own log-weight."""
         owed = self.latest - self.earned + self.pending
         self.log_weight = torch.where(which[:, None], self.log_weight + owed, self.log_weight)
-        self.scores = torch.where(which[:, None], self.latest, self.scores)
+        self.scores = torch.where(which[:, None], self.latest + self.own.score, self.scores)
         self.earned = torch.where(which[:, None], self.latest, self.earned)
         self.pending = torch.where(which[:, None], 0.0, self.pending)
         self.done = self.done | which

@@ -65,6 +65,12 @@ def write(
         str | None, Option(metavar="NAME", help="confidence, entropy-bound, left-to-right, margin or random.")
     ] = None,
     temperature: Annotated[float | None, Option(metavar="X", help="0 is greedy.")] = None,
+    drafts: Annotated[
+        int | None,
+        Option(
+            metavar="N", help="Drafts of each text, of which the best is kept; 8 with the embedded denoiser."
+        ),
+    ] = None,
     samples: Annotated[int | None, Option(metavar="N", help="How many texts.")] = None,
     seed: Annotated[
         int | None, Option(metavar="N", help="Text k has seed N + k; random where not given.")
@@ -97,7 +103,14 @@ def write(
     else takes the place of the recipe's own.
     """
     from redraft.recipes.lookup import find
-    from redraft.recipes.options import Asked, apply, parse_conditions, refuse_together, with_set
+    from redraft.recipes.options import (
+        Asked,
+        apply,
+        drafts_table,
+        parse_conditions,
+        refuse_together,
+        with_set,
+    )
     from redraft.recipes.recipe import Recipe
     from redraft.recipes.writing import perform
 
@@ -124,6 +137,7 @@ def write(
         "steps": steps,
         "selection": selection,
         "temperature": temperature,
+        "particles": None if drafts is None else drafts_table(drafts),
         "samples": samples,
         "seed": seed,
         "model": model,

@@ -33,7 +33,7 @@ def explained(recipe: Recipe, denoiser: Denoiser | None = None, *, measure: bool
     cannot be met together are no error here: `conflict` says which.
     """
     denoiser = denoiser or load(recipe.model)
-    effective = plain_settings.over(denoiser.settings, recipe.settings)
+    effective = plain_settings.effective(denoiser, recipe.settings)
     limit = denoiser.longest(denoiser.prepare(recipe.prompt, 1, recipe.condition))
     length, why = _length(recipe, denoiser, limit)
     guides = [_guide(guide, _scene(denoiser, recipe, length, effective)) for guide in recipe.guides]

@@ -43,9 +43,9 @@ def write_live(
         def on_step(refinement: Refinement) -> None:
             if also is not None:
                 also(refinement)
-            live.update(
-                draft_view(refinement, denoiser.vocabulary, None if alone else recipe.seed), refresh=True
-            )
+            drafts = len(refinement.draft) // recipe.samples
+            view = draft_view(refinement, denoiser.vocabulary, None if alone else recipe.seed, drafts)
+            live.update(view, refresh=True)
 
         results = recipe.run(denoiser, on_step=on_step)
     for result in results:
@@ -53,8 +53,10 @@ def write_live(
     return results
 
 
-def draft_view(refinement: Refinement, vocabulary: Vocabulary, seed: int | None) -> RenderableType:
-    """The drafts after one step, a row a text, each with its seed where `seed` (the first row's) is given."""
+def draft_view(
+    refinement: Refinement, vocabulary: Vocabulary, seed: int | None, drafts: int = 1
+) -> RenderableType:
+    """The drafts after one step, `drafts` rows a text, with its seed where `seed` (the first text's) is given."""
     is_open, is_new = refinement.canvas.open.tolist(), refinement.committed.tolist()
     rows = [
         draft_text(
@@ -67,7 +69,8 @@ def draft_view(refinement: Refinement, vocabulary: Vocabulary, seed: int | None)
         return Group(head, *rows)
     table = Table.grid(padding=(0, 2))
     for number, row in enumerate(rows):
-        table.add_row(Text(str(seed + number), style="cyan"), row)
+        label = str(seed + number // drafts) if number % drafts == 0 else ""
+        table.add_row(Text(label, style="cyan"), row)
     return Group(head, table)
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from redraft.denoiser.algebra import During, Scaled
 from redraft.denoiser.errors import InvalidGuideError
 from redraft.denoiser.guide import Guide
+from redraft.denoiser.particles import Drafts
 from redraft.recipes.convert import from_dict
 from redraft.recipes.errors import InvalidRecipeError
 from redraft.recipes.parameters import parse_assignments
 from redraft.recipes.recipe import Recipe
+from redraft.recipes.settings import OFF
 
 _RANGE = re.compile(r"\s*(\d+)\s*(?:(-)\s*(\d*)\s*)?")
 
@@ -119,6 +121,14 @@ def parse_conditions(pairs: Sequence[str]) -> dict[str, str] | None:
             raise InvalidRecipeError(f"--condition is {pair!r}: write KIND=VALUE, such as genre=tale")
         table[kind.strip()] = value.strip()
     return table or None
+
+
+def drafts_table(count: int) -> dict[str, Any] | str:
+    """`[settings] particles` for `--drafts N`."""
+    try:
+        return asdict(Drafts(count)) if count != 1 else OFF
+    except InvalidGuideError as error:
+        raise InvalidRecipeError(f"--drafts is {count}: use a whole number from 1") from error
 
 
 def _text(path: str) -> str:

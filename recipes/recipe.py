@@ -245,7 +245,7 @@ class Recipe:
             seed=recipe.seed,
             length=recipe.length,
             condition=recipe.condition,
-            settings=plain_settings.over(denoiser.settings, recipe.settings),
+            settings=plain_settings.effective(denoiser, recipe.settings),
             **passed,
         )
 

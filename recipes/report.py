@@ -43,7 +43,7 @@ def as_dict(result: Result, recipe: dict[str, Any]) -> dict[str, Any]:
 
 
 def population_dict(population: Population) -> dict[str, Any]:
-    """The particles as plain values: each a text with its share and its guides' own log-weight in nats."""
+    """The particles as plain values: each a text with its share and its score in nats."""
     each = zip(population.texts, population.weights, population.scores, strict=True)
     return {
         "texts": [

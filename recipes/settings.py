@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import lru_cache
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError, create_model
 
+from redraft.denoiser.particles import Drafts
 from redraft.denoiser.revision import REVISIONS
 from redraft.denoiser.selection import SELECTIONS
 from redraft.denoiser.settings import Settings
@@ -17,6 +18,9 @@ from redraft.recipes.complaints import complaint
 from redraft.recipes.errors import InvalidRecipeError
 from redraft.recipes.nearest import did_you_mean
 from redraft.recipes.shapes import STRICT, model, parameters
+
+if TYPE_CHECKING:
+    from redraft.denoiser.base import Denoiser
 
 OFF = "off"
 POLICIES: dict[str, Mapping[str, type]] = {
@@ -82,6 +86,18 @@ def over(own: Settings, table: Mapping[str, Any]) -> Settings:
     """A denoiser's own settings with a recipe's table laid over them."""
     given = Settings.from_dict(_without_off(table))
     return replace(own, **{name: getattr(given, name) for name in table})
+
+
+def effective(denoiser: Denoiser, table: Mapping[str, Any]) -> Settings:
+    """A run's settings: the table over the denoiser's own, and `denoiser.drafts` drafts where it names no particles.
+
+    At temperature 0 all drafts are the same, and what writes block by block takes no particles: one draft then.
+    """
+    settings = over(denoiser.settings, table)
+    alone = denoiser.drafts == 1 or settings.temperature == 0 or denoiser.block is not None
+    if alone or settings.particles is not None or "particles" in table:
+        return settings
+    return replace(settings, particles=Drafts(denoiser.drafts))
 
 
 def _without_off(table: Mapping[str, Any]) -> dict[str, Any]:

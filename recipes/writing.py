@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from redraft.recipes.errors import InvalidRecipeError
 from redraft.recipes.recipe import Recipe
 from redraft.recipes.report import as_dict, plain_line
+from redraft.recipes.settings import effective
 
 if TYPE_CHECKING:
     from redraft.denoiser.base import Denoiser
@@ -77,14 +78,16 @@ def complete(result: Result, recipe: Recipe, samples: int = 1) -> Recipe:
     return replace(own, samples=samples)
 
 
-def parts(recipe: Recipe) -> Iterator[Recipe]:
+def parts(recipe: Recipe, denoiser: Denoiser) -> Iterator[Recipe]:
     """A recipe with a seed, cut into recipes of one batch each, so that texts are shown when they are done."""
+    particles = effective(denoiser, recipe.settings).particles
+    batch = max(1, BATCH // particles.count) if particles else BATCH
     seed = recipe.seed or 0
     recipe.override(
         seed=seed + recipe.samples - 1
     )  # an impossible last seed is refused before the first text
-    for begun in range(0, recipe.samples, BATCH):
-        yield recipe.override(seed=seed + begun, samples=min(BATCH, recipe.samples - begun))
+    for begun in range(0, recipe.samples, batch):
+        yield recipe.override(seed=seed + begun, samples=min(batch, recipe.samples - begun))
 
 
 def _recorder(recipe: Recipe, report: str | None) -> Recorder | None:
@@ -97,7 +100,7 @@ def _recorder(recipe: Recipe, report: str | None) -> Recorder | None:
 
 def _batches(recipe: Recipe, device: str, recorder: Recorder | None) -> Iterator[list[Result]]:
     denoiser = _load(recipe, device)
-    for part in parts(recipe):
+    for part in parts(recipe, denoiser):
         yield part.run(denoiser, on_step=recorder)
 
 
@@ -109,7 +112,7 @@ def _live(recipe: Recipe, device: str, recorder: Recorder | None) -> Iterator[li
     console = Console(highlight=False)
     with console.status(f"loading {recipe.model}"):
         denoiser = _load(recipe, device)
-    for part in parts(recipe):
+    for part in parts(recipe, denoiser):
         yield write_live(part, denoiser, console, alone=recipe.samples == 1, also=recorder)
 
 

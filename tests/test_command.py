@@ -121,7 +121,7 @@ def test_json_is_complete_and_feeds_back(run: Run, embedded: Denoiser, tmp_path:
     assert [line["seed"] for line in lines] == [3, 4]
     for line in lines:
         assert list(line) == [
-            "text", "seed", "recipe", "verdicts", "steps", "forward_passes", "pressure", "timing",
+            "text", "seed", "recipe", "verdicts", "steps", "forward_passes", "pressure", "timing", "particles",
         ]  # fmt: skip
         assert line["steps"] == len(line["pressure"])
         assert set(line["timing"]) == {"denoiser_ms", "guidance_ms", "total_ms"}
@@ -134,6 +134,39 @@ def test_json_is_complete_and_feeds_back(run: Run, embedded: Denoiser, tmp_path:
         assert set(spans) <= {"ship", "ships"}
         (again,) = Recipe.from_dict(line["recipe"]).run(embedded)
         assert again.text == line["text"]
+
+
+def test_the_best_of_eight_drafts_is_written_where_nothing_else_is_said(run: Run, tmp_path: Path) -> None:
+    common = ("write", "--words", "5-9", "--steps", "3", "--seed", "4", "--json")
+
+    def particles(*options: str) -> dict[str, Any] | None:
+        code, out, err = run(*common, *options)
+        assert (code, err) == (0, "")
+        (line,) = map(json.loads, out.splitlines())
+        population = line.get("particles")
+        assert line["forward_passes"] == line["steps"] * (len(population["texts"]) if population else 1)
+        if population:
+            assert line["text"] == max(population["texts"], key=lambda one: one["score"])["text"]
+        return population
+
+    eight = particles()
+    assert eight is not None
+    assert len(eight["texts"]) == 8
+    three = particles("--drafts", "3")
+    assert three is not None
+    assert [one["text"] for one in three["texts"]] == [one["text"] for one in eight["texts"][:3]]
+    assert particles("--drafts", "1") is None
+    assert particles("--temperature", "0") is None  # all drafts were the same
+    file = tmp_path / "r.toml"
+    file.write_text('version = 1\n[settings]\nparticles = "off"\n')
+    assert particles(str(file)) is None
+    for wrong in ("0", "-3"):
+        code, _, err = run(*common, "--drafts", wrong)
+        assert code == 2
+        assert f"--drafts is {wrong}" in err
+    code, _, err = run(*common, "--drafts", "2", "--temperature", "0")
+    assert code == 2
+    assert "temperature 0" in err
 
 
 def test_json_tells_pushes_and_particles_where_there_are_any(run: Run, tmp_path: Path) -> None:
@@ -513,7 +546,7 @@ def test_on_a_terminal_the_draft_is_live_and_verdicts_follow(
     assert "\x1b[2m" in shown  # open positions are dim
     assert "\x1b[1;97m" in shown  # commits are bright
     last = shown[shown.rindex("step 3 of 3") :]
-    assert last.count("\u2713") == 2 * samples
+    assert shown.count("\u2713") == 2 * samples
     assert "guaranteed" in last
     assert f"seed {41 + samples - 1}," in last
 

@@ -11,7 +11,18 @@ import pytest
 import torch
 from toys import Chaos, Exact, small_vocabulary
 
-from redraft.denoiser import BestOf, InvalidGuideError, LeftToRight, Particles, Random, Settings, during
+from redraft.denoiser import (
+    BestOf,
+    Drafts,
+    InvalidGuideError,
+    LeftToRight,
+    Particles,
+    Random,
+    Refinement,
+    Settings,
+    Uncertain,
+    during,
+)
 from redraft.denoiser.particles import Potential, Resampling
 from redraft.denoiser.swarm import drawn, row_seeds
 from redraft.guidance import Keywords, Pattern, Reward
@@ -181,6 +192,85 @@ def test_best_of_is_the_best_of_independent_texts() -> None:
     assert seen == [6, 1]  # the drafts of the last step, and the check of the chosen text
 
 
+@pytest.mark.parametrize("likelihood", [0.5, 2.0])
+def test_likelihood_sharpens_the_joint_and_not_each_token(likelihood: float) -> None:
+    """The weighted particles are P(x)^(1 + likelihood) exp(r(x)), and log_z is of E_P[P^likelihood exp(r)]."""
+    count = 4000
+    (result,) = Exact(JOINT, "abc").write(
+        0.5 * Reward(scores), seed=6, steps=3, selection=Random(), batch_size=count,
+        particles=Particles(count, ess=0.7, likelihood=likelihood),
+    )  # fmt: skip
+    population = result.particles
+    assert population is not None
+    mass = {t: p ** (1 + likelihood) * math.exp(0.5 * skewed(t)) for t, p in P.items()}
+    total = sum(mass.values())
+    worst = (
+        max(mass[t] / total / P[t] for t in TEXTS) ** 2
+    )  # the square of the largest weight, twice resampled
+    share: Counter[str] = Counter()
+    for text, weight in zip(population.texts, population.weights, strict=True):
+        share[text] += weight
+    for text, m in mass.items():
+        p = m / total
+        assert abs(share[text] - p) < 6 * math.sqrt(p * (1 - p) * worst / count), text
+    assert any(
+        abs(P[t] - mass[t] / total) > 6 * math.sqrt(P[t] * worst / count) for t in TEXTS
+    )  # it would catch P
+    assert abs(population.log_z - math.log(total)) < 6 * math.sqrt(worst / count)
+    for text, score in zip(population.texts, population.scores, strict=True):
+        assert score == pytest.approx(likelihood * math.log(P[text]) + 0.5 * skewed(text), abs=1e-4)
+
+
+@pytest.mark.parametrize("revised", [False, True])
+def test_drafts_are_scored_as_they_were_drawn_and_less_for_what_they_say_again(revised: bool) -> None:
+    """By plain code from what an observer sees: reopened tokens count as they were drawn the last time."""
+    denoiser = Chaos(small_vocabulary(eos=False), sharpness=0.3)
+    vocabulary = denoiser.vocabulary
+    seen: list[Refinement] = []
+    revision = {"revision": Uncertain(rate=0.3)} if revised else {}
+    (result,) = denoiser.write(
+        Pattern("[a-f ]*"), seed=8, steps=30, length=20, particles=Drafts(6, 0.7, 2.0),
+        batch_size=6, on_step=seen.append, **revision,
+    )  # fmt: skip
+    population = result.particles
+    assert population is not None
+    assert revised == any(bool(r.reopened.any()) for r in seen)
+    first = seen[0].step.logits.softmax(-1).mean(1)
+    expected, repeated = [], 0
+    for row in range(6):
+        said: dict[int, tuple[int, float]] = {}
+        for r in seen:
+            for i in range(20):
+                if r.committed[row, i]:
+                    token = int(r.draft[row, i])
+                    said[i] = token, max(-100.0, float(r.beliefs.log_p[row, i, token]))
+                if r.reopened[row, i]:
+                    said.pop(i, None)
+        before: set[int] = set()
+        again = 0
+        for token, _ in (said[i] for i in range(20)):
+            rare = float(first[row, token]) < 1 / 250 and vocabulary.token_bytes[token] is not None
+            again += rare and token in before
+            before.add(token)
+        repeated += again
+        expected.append(0.7 * sum(log_p for _, log_p in said.values()) - 2.0 * again)
+    assert repeated > 0
+    assert population.scores == pytest.approx(expected, abs=1e-4)
+    assert population.chosen == max(range(6), key=expected.__getitem__)
+
+
+def test_a_draft_of_many_is_the_text_that_its_seed_writes_alone() -> None:
+    denoiser = Chaos(small_vocabulary())
+    (best,) = denoiser.write(seed=5, steps=5, particles=Drafts(6))
+    alone = [denoiser.write(seed=s, steps=5)[0].text for s in row_seeds([5], 6)]
+    assert best.particles is not None
+    assert list(best.particles.texts) == alone
+    assert best.text == alone[best.particles.chosen]
+    together = denoiser.write(seed=4, steps=5, samples=3, particles=Drafts(6), batch_size=18)
+    assert together[1].text == best.text
+    assert together[1].particles == best.particles
+
+
 def test_systematic_resampling_keeps_whole_shares() -> None:
     """A particle of weight w gets floor(K w) or ceil(K w) children, K w in the mean."""
     generator = torch.Generator().manual_seed(1)
@@ -214,7 +304,8 @@ def test_what_cannot_be_meant_is_refused_before_any_pass() -> None:
         denoiser.write(Reward(scores))
     with pytest.raises(InvalidGuideError, match="temperature 0"):
         denoiser.write(temperature=0.0, particles=Particles(4))
-    for wrong in ({"count": 0}, {"ess": 1.5}, {"potential": "mean"}, {"resample": "x"}, {"result": "all"}):
+    for wrong in ({"count": 0}, {"ess": 1.5}, {"potential": "mean"}, {"resample": "x"}, {"result": "all"},
+                  {"likelihood": -1.0}, {"repeats": math.inf}, {"likelihood": math.nan}):  # fmt: skip
         with pytest.raises(InvalidGuideError):
             Particles(**wrong)  # type: ignore[arg-type]
     assert denoiser.calls == 0
@@ -232,6 +323,8 @@ def test_settings_with_particles_come_back() -> None:
     settings = Settings(particles=Particles(4, "max", 0.3, result="best"))
     assert Settings.from_dict(settings.to_dict()) == settings
     assert Settings(particles=BestOf(3)).to_dict()["particles"]["ess"] == 0.0
+    drafts = Settings(particles=Drafts(3)).to_dict()["particles"]
+    assert (drafts["likelihood"], drafts["repeats"]) == (1.0, 3.0)
 
 
 def test_a_recipe_holds_particles_and_no_function() -> None:

@@ -15,6 +15,7 @@ from redraft.denoiser.canvas import Canvas
 from redraft.denoiser.errors import UnsupportedModelError
 from redraft.denoiser.models.encoder import Encoder, read_encoder
 from redraft.denoiser.models.sequence import OneSequence
+from redraft.denoiser.particles import Drafts
 from redraft.denoiser.settings import Settings
 from redraft.denoiser.step import Prompt
 from redraft.denoiser.vocabulary import Vocabulary
@@ -45,6 +46,7 @@ class Embedded(OneSequence):
         self.max_length = min(int(card["canvas"]), positions - 2)
         self.length = int(card.get("length", 48))
         self.settings = Settings.from_dict(card["decoding"])
+        self.drafts = Drafts(card.get("drafts", 1)).count
         self._tags: dict[str, dict[str, int]] = {"genre": dict(card["genres"]), "tone": dict(card["tones"])}
         self.conditions = {kind: tuple(values) for kind, values in self._tags.items()}
 

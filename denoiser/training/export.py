@@ -21,6 +21,7 @@ DECODING: dict[str, Any] = {
     "selection": {"name": "confidence", "noise": 2.0, "lean": 0.5},
     "temperature": 0.6,
 }
+DRAFTS = 8
 
 
 def export(
@@ -87,6 +88,7 @@ def card(codec: TextCodec, decoding: Mapping[str, Any]) -> dict[str, Any]:
         "tones": codec.tones,
         "attend_padding": True,
         "decoding": dict(decoding),
+        "drafts": DRAFTS,
     }
 
 

@@ -25,7 +25,7 @@ import torch
 from judges import Fluency, distinct, repetition
 from trigram import Trigram
 
-from redraft.denoiser import Canvas, Denoiser, Result, load
+from redraft.denoiser import Canvas, Denoiser, Drafts, Result, load
 from redraft.denoiser.training.corpus import Corpus, Passage, read_corpus
 from redraft.guidance import Infill
 
@@ -78,15 +78,15 @@ def _source(denoiser: Denoiser, source: str, passages: Sequence[Passage]) -> dic
 
 
 def write(
-    denoiser: Denoiser, texts: int, steps: int, length: int, batch: int = 8
+    denoiser: Denoiser, texts: int, steps: int, length: int, batch: int = 8, drafts: int = 1
 ) -> tuple[list[Result], float]:
-    """Unguided texts, evenly over the genres, and the seconds they took."""
+    """Unguided texts, evenly over the genres, the best of so many drafts each, and the seconds they took."""
     begin, results = time.perf_counter(), []
     for k, genre in enumerate(GENRES):
         count = texts // len(GENRES)
         results += denoiser.write(
             samples=count, seed=1000 * k, steps=steps, length=length, condition={"genre": genre},
-            batch_size=batch,
+            batch_size=batch, particles=Drafts(drafts) if drafts > 1 else None,
         )  # fmt: skip
     return results, time.perf_counter() - begin
 
@@ -193,10 +193,12 @@ def main() -> None:
     known = {gram for passage in own for gram in grams(passage.text)}
     for name, texts in held_passages(corpus).items():
         sheet.part(f"copied by {name}", lambda texts=texts: copied(texts, known))
-    for steps in sorted(STEPS, key=lambda s: s != 32):
+    kinds = [(32, denoiser.drafts), *((steps, 1) for steps in sorted(STEPS, key=lambda s: s != 32))]
+    for steps, drafts in dict.fromkeys(kinds):
+        name = f"{steps} steps" if drafts == 1 else f"{steps} steps, {drafts} drafts"
 
-        def unguided(steps: int = steps) -> dict[str, Any]:
-            results, spent = write(denoiser, options.texts, steps, length)
+        def unguided(steps: int = steps, drafts: int = drafts) -> dict[str, Any]:
+            results, spent = write(denoiser, options.texts, steps, length, drafts=drafts)
             texts = [result.text for result in results]
             speed = {
                 "copied": copied(texts, known),
@@ -205,13 +207,13 @@ def main() -> None:
             }
             return fluency(texts, judge, trigram) | speed | {"samples": texts}
 
-        sheet.part(f"{steps} steps", unguided)
+        sheet.part(name, unguided)
 
-        def alone(steps: int = steps) -> float:
-            results, spent = write(denoiser, len(GENRES), steps, length, batch=1)
+        def alone(steps: int = steps, drafts: int = drafts) -> float:
+            results, spent = write(denoiser, len(GENRES), steps, length, batch=1, drafts=drafts)
             return length * len(results) / spent
 
-        sheet.part(f"tokens a second, one text, {steps} steps", alone)
+        sheet.part(f"tokens a second, one text, {name}", alone)
     print(tables(sheet.parts))
 
 
@@ -257,7 +259,7 @@ def tables(parts: dict[str, Any]) -> str:
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for name, part in parts.items():
-        if not (name.startswith("text ") or (name.endswith(" steps") and name[0].isdigit())):
+        if not (name.startswith("text ") or name[0].isdigit()):
             continue
         copy = parts.get(f"copied by {name.removeprefix('text ')}", part.get("copied"))
         speed = ["", "", ""]

@@ -294,7 +294,7 @@ def test_prompts_stay_and_spans_hold_together(codec: TextCodec) -> None:
 @pytest.mark.parametrize("edge", [0.0, 16.0])
 def test_leaning_rows_are_seen_to_an_edge_and_scored_near_it(codec: TextCodec, edge: float) -> None:
     rows, width = _rows(codec, 256), 40
-    rule = Masking(prompts=0.0, leaning=1.0, edge=edge, reach=5)
+    rule = Masking(prompts=0.0, leaning=1.0, edge=edge, reach=5, anchored=0.0)
     batch = mask_batch(rows, width, codec, rule, np.random.default_rng(6))
     hidden = batch.inputs[:, TAGS:].numpy() == codec.mask
     ragged = width - hidden.argmax(axis=1) - hidden.sum(axis=1)  # tokens seen to the right of the first hole
@@ -315,12 +315,23 @@ def test_the_loss_is_the_weighted_cross_entropy_of_the_full_model(codec: TextCod
     torch.testing.assert_close(loss_of(model, batch), expected)
 
 
-@pytest.mark.parametrize("edge", [0.0, 16.0])
+def test_anchored_tokens_are_seen_from_the_start(codec: TextCodec) -> None:
+    rows, width = _rows(codec, 256), 40
+    rule = Masking(prompts=0.0, leaning=1.0, edge=0.0, anchored=0.5)
+    hidden = mask_batch(rows, width, codec, rule, np.random.default_rng(6)).inputs[:, TAGS:] == codec.mask
+    first = hidden.int().argmax(1)
+    behind = torch.arange(width) > first[:, None]
+    seen = (behind & ~hidden).sum(1) / behind.sum(1).clamp_min(1)  # share of the rows' tails that stands
+    assert 0.25 < float((seen > 0).float().mean()) < 0.5
+    assert float(seen.mean()) == pytest.approx(0.5 / 8, rel=0.35)
+
+
+@pytest.mark.parametrize(("edge", "anchored"), [(0.0, 0.0), (16.0, 0.0), (0.0, 1.0), (16.0, 0.4)])
 def test_two_streams_predict_every_token_once_from_what_comes_before_it(
-    codec: TextCodec, edge: float
+    codec: TextCodec, edge: float, anchored: float
 ) -> None:
     rows, width = _rows(codec, 6), 24
-    rule = Masking(edge=edge, pad_kept=1.0)
+    rule = Masking(edge=edge, pad_kept=1.0, anchored=anchored)
     batch = stream_batch(rows, width, codec, rule, np.random.default_rng(7))
     assert batch.inputs.shape == (6, TAGS + 2 * width)
     assert (batch.inputs[:, TAGS + width :] == codec.mask).all()
@@ -331,8 +342,12 @@ def test_two_streams_predict_every_token_once_from_what_comes_before_it(
     before = batch.seen[:, TAGS + width :, TAGS : TAGS + width]  # [B, place, token]
     ranks = before.sum(-1)
     assert torch.equal(ranks.sort(-1).values, torch.arange(width).expand(6, -1))  # an order in each row
-    assert torch.equal(ranks, torch.arange(width).expand(6, -1)) == (edge == 0)
-    assert (ranks - torch.arange(width)).abs().max() <= edge
+    assert torch.equal(ranks, torch.arange(width).expand(6, -1)) == (edge == anchored == 0)
+    if anchored == 0:
+        assert (ranks - torch.arange(width)).abs().max() <= edge
+    elif edge == 0:  # an anchored place comes before some place on its left, and those keep their order
+        early = (ranks < torch.arange(width)).float().mean()
+        assert 0 < float(early) < 0.25
 
     def each(
         cls: torch.nn.Module, hidden: torch.Tensor, targets: torch.Tensor, _: torch.Tensor

@@ -24,13 +24,15 @@ class Masking:
 
     leaning: the share of rows that look as a run from left to right leaves them: all seen, then a ragged edge of up
     to `edge` tokens, then all hidden, of which the first `reach` are scored; spans fall on the other rows.
-    streams: the share of batches whose every token is predicted from what such a run has before it (`stream_batch`).
+    streams: the share of batches whose every token is predicted from what such a run has before it (`stream_batch`);
+    anchored: the share of all these rows in which some tokens stand before the run begins.
     """
 
     spans: float = 0.15
     span_length: float = 5.0
     leaning: float = 0.5
-    streams: float = 0.75
+    streams: float = 0.8
+    anchored: float = 0.4
     edge: float = 16.0
     reach: int = 16
     prompts: float = 0.30
@@ -75,10 +77,12 @@ def mask_batch(
     in_spans = rng.random(count) < rule.spans
     noise[in_spans] = _by_spans(rng, int(in_spans.sum()), width, rule.span_length)
     leaning = rng.random(count) < rule.leaning
-    noise[leaning] = from_the_right(rng, int(leaning.sum()), width, rule.edge)
+    leant = from_the_right(rng, int(leaning.sum()), width, rule.edge)
+    leant[anchored(rng, *leant.shape, rule.anchored)] = 2.0  # above any rate: never hidden
+    noise[leaning] = leant
     lengths = np.array([min(len(row), width) for row in rows])
     prompt = np.where(rng.random(count) < rule.prompts, (rng.random(count) * lengths).astype(int), 0)
-    noise[np.arange(width) < prompt[:, None]] = 2.0  # above any rate: never hidden
+    noise[np.arange(width) < prompt[:, None]] = 2.0
     hidden = noise < rate[:, None]
     lowest = noise.argmin(axis=1)
     hidden[np.arange(count), lowest] = True  # at least one hole a row
@@ -145,3 +149,12 @@ def from_the_right(rng: np.random.Generator, count: int, width: int, edge: float
     """[count, width] noise in (0, 1] that falls from left to right, ragged by a row's own U(0, edge) tokens."""
     ragged = edge * rng.random((count, 1))
     return 1 - (np.arange(width) + ragged * rng.random((count, width))) / (width + ragged)
+
+
+def anchored(rng: np.random.Generator, count: int, width: int, share: float) -> np.ndarray:
+    """[count, width] bool: tokens that stand before a run begins, as the words that a guide asks for do.
+
+    In a share of the rows each place is one by the row's own chance, U(0, 1/4); in the others none is.
+    """
+    chance = 0.25 * rng.random((count, 1)) * (rng.random((count, 1)) < share)
+    return rng.random((count, width)) < chance

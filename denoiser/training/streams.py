@@ -7,7 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from redraft.denoiser.training.masking import TAGS, Batch, Masking, from_the_right, lay_out, padding_scored
+from redraft.denoiser.training.masking import (
+    TAGS,
+    Batch,
+    Masking,
+    anchored,
+    from_the_right,
+    lay_out,
+    padding_scored,
+)
 from redraft.denoiser.training.rows import Row
 from redraft.denoiser.training.tokenizer import TextCodec
 
@@ -17,14 +25,16 @@ def stream_batch(
 ) -> Batch:
     """`[genre][tone] canvas` as read, then the canvas once more, all hidden: N = 2 + 2W positions a row.
 
-    Each row has an order, from left to right, ragged by its own U(0, `rule.edge`) tokens. Place i of the first
+    Each row has an order, from left to right, ragged by its own U(0, `rule.edge`) tokens, what is `anchored` first.
+    Place i of the first
     stream attends to the tokens of orders up to its own, of the second to the tokens of orders below its own, and
     to itself: what a run that follows the order has committed before it (two streams: XLNet, Yang et al. 2019).
     """
     full = lay_out(rows, width, codec)
     count, read = len(rows), TAGS + width
     order = 1 - from_the_right(rng, count, width, rule.edge)  # in [0, 1)
-    known = np.concatenate([np.full((count, TAGS), -1.0), order], axis=1)
+    order -= anchored(rng, count, width, rule.anchored)
+    known = np.concatenate([np.full((count, TAGS), -2.0), order], axis=1)
     seen = np.zeros((count, read + width, read + width), dtype=bool)
     seen[:, :read, :read] = known[:, None, :] <= known[:, :, None]
     seen[:, read:, :read] = known[:, None, :] < order[:, :, None]

@@ -173,7 +173,9 @@ class _Trainer:
         """The batch to learn from; in two streams a row takes twice the room, so half of the rows are taken."""
         rule = self.settings.masking
         if rng.random() < rule.streams and len(rows) > 1:
-            return stream_batch(rows[self.run.step % 2 :: 2], width, self.codec, rule, rng)
+            half = rows[self.run.step % 2 :: 2]
+            needed = max(map(len, half)) + 1  # a stream does not see how wide its canvas is
+            return stream_batch(half, min(width, needed), self.codec, rule, rng)
         return mask_batch(rows, width, self.codec, rule, rng)
 
     def _step(self, batch: Batch, rate: float) -> float:

@@ -78,7 +78,7 @@ def mask_batch(
     noise[in_spans] = _by_spans(rng, int(in_spans.sum()), width, rule.span_length)
     leaning = rng.random(count) < rule.leaning
     leant = from_the_right(rng, int(leaning.sum()), width, rule.edge)
-    leant[anchored(rng, *leant.shape, rule.anchored)] = 2.0  # above any rate: never hidden
+    leant[anchored(rng, len(leant), width, rule.anchored)] = 2.0  # above any rate: never hidden
     noise[leaning] = leant
     lengths = np.array([min(len(row), width) for row in rows])
     prompt = np.where(rng.random(count) < rule.prompts, (rng.random(count) * lengths).astype(int), 0)

@@ -96,7 +96,10 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--ema", action="store_true", help="export the mean weights, not the raw ones")
     parser.add_argument("--checkpoint", default=LAST)
-    return parser.parse_args()
+    options = parser.parse_args()
+    if (options.ema or options.average) and not options.export:
+        parser.error("--ema and --average say what --export writes: give --export DIR, or leave them out")
+    return options
 
 
 def _hand(text: str) -> tuple[int, float]:

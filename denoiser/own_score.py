@@ -16,58 +16,82 @@ LEAST = -100.0  # nats: what a token counts that the run itself would not have d
 class OwnScore:
     """`score` [R, K] float64 = likelihood * log p of what is committed - repeats * tokens said again, nats.
 
-    Text tokens alone are said again; a pinned token is never held against a draft. A reopened token counts anew.
+    log p is that of the run without its hard guides: of each step's commits, given the canvas, among all texts that the
+    vocabulary can write. Tokens with a letter in them are said again; a pinned token is never held against a
+    draft. A reopened token counts anew.
     """
 
     def __init__(self, particles: Particles, scene: Scene, texts: int) -> None:
-        self.particles, self.scene = particles, scene
+        self.particles, self.vocabulary = particles, scene.vocabulary
         self.score = torch.zeros(texts, particles.count, dtype=torch.float64, device=scene.device)
         self.off = particles.likelihood == 0 and particles.repeats == 0
         shape = (self.score.numel(), scene.length)
         self._said = torch.zeros(shape, dtype=torch.float64, device=scene.device)
+        self._length = torch.ones_like(self.score)
         self._rare: Tensor | None = None
 
-    def gain(self, refinement: Refinement) -> Tensor:
-        """What this step added to the score [R, K]."""
+    @property
+    def fair(self) -> Tensor:
+        """The score [R, K] as if all drafts of a text were as long as they are in the mean.
+
+        A sum over tokens is better for being short.
+        """
+        return self.score * (self._length.mean(-1, keepdim=True) / self._length)
+
+    def gain(self, refinement: Refinement, before: Tensor, after: Tensor) -> Tensor:
+        """What this step added to the score [R, K]; `before`, `after`: log Z as `_log_p` has it, [R * K]."""
         if self.off:
             return torch.zeros_like(self.score)
-        before = self.score
-        score = self.particles.likelihood * self._log_p(refinement)
+        former, canvas = self.score, refinement.canvas
+        score = self.particles.likelihood * self._log_p(refinement, after - before)
         if self.particles.repeats:
             score = score - self.particles.repeats * self._again(refinement)
-        self.score = score.reshape(before.shape)
-        return self.score - before
+        self.score = score.reshape(former.shape)
+        padding = self.vocabulary.pad_id
+        held = ~canvas.open if padding is None else ~canvas.open & (canvas.tokens != padding)
+        self._length = held.sum(-1).clamp_min(1).double().reshape(former.shape)
+        return self.score - former
 
     def take(self, rows: Tensor) -> None:
         """Row b becomes what row `rows[b]` was (int64 [R * K], within each text)."""
         self._said = self._said[rows]
         self.score = self.score.flatten()[rows].reshape(self.score.shape)
+        self._length = self._length.flatten()[rows].reshape(self.score.shape)
 
-    def _log_p(self, refinement: Refinement) -> Tensor:
-        """Log-probability [R * K] of the committed tokens, each when it was drawn."""
-        log_p, end = refinement.beliefs.log_p, refinement.draft.shape[1]
-        first = self.scene.length - log_p.shape[1]
-        drawn = log_p[:, : end - first].gather(-1, refinement.draft[:, first:, None]).squeeze(-1)
-        drawn = drawn.double().clamp_min(LEAST)
-        said = self._said.clone()
-        part = torch.where(refinement.committed[:, first:], drawn, said[:, first:end])
-        said[:, first:end] = torch.where(refinement.reopened[:, first:], 0.0, part)
-        self._said = said
-        return said.sum(-1)
+    def _log_p(self, refinement: Refinement, ratio: Tensor) -> Tensor:
+        """Log-probability [R * K] of the committed tokens, each step's when they were drawn.
+
+        Of a step's commits S it is sum_S log p_i(v_i) + log Z(after) - log Z(before) (the `ratio`), Z the
+        probability that independent draws at the open positions complete a text.
+        """
+        now = refinement.committed
+        drawn = refinement.beliefs.log_p.gather(-1, refinement.draft[..., None]).squeeze(-1)
+        place = torch.arange(now.shape[1], device=now.device)
+        last = now & (place == torch.where(now, place, -1).amax(-1, keepdim=True))
+        drawn = drawn.double().clamp_min(LEAST) + torch.where(last, ratio[:, None], 0.0)
+        self._said = torch.where(refinement.reopened, 0.0, torch.where(now, drawn, self._said))
+        return self._said.sum(-1)
 
     def _again(self, refinement: Refinement) -> Tensor:
-        """How many rare text tokens [R * K] are committed, not pinned, and stand further left already."""
+        """How many committed rare tokens [R * K] stand further left already, or are pinned elsewhere."""
         if self._rare is None:
             self._rare = self._rarely(refinement.step)
         canvas = refinement.canvas
-        held = ~canvas.open & self._rare.gather(1, canvas.tokens)
-        same = canvas.tokens[:, :, None] == canvas.tokens[:, None, :]
-        before = (same & held[:, None, :]).tril(-1).any(-1)
+        rare = self._rare[:, None].expand(-1, self.particles.count, -1).flatten(0, 1)
+        held = ~canvas.open & rare.gather(1, canvas.tokens)
+        same = (canvas.tokens[:, :, None] == canvas.tokens[:, None, :]) & held[:, None, :]
+        before = same.tril(-1).any(-1) | (same & canvas.pinned[:, None, :]).any(-1)
         return (before & held & ~canvas.pinned).sum(-1).double()
 
     def _rarely(self, step: Step) -> Tensor:
-        """bool [R * K, V]: text tokens whose chance is below `COMMON` in the mean over the open positions."""
-        open_ = step.canvas.open[..., None]
-        chance = (step.log_p.exp() * open_).sum(1) / open_.sum(1).clamp_min(1)
-        text = [raw is not None for raw in self.scene.vocabulary.token_bytes]
-        return (chance < COMMON) & torch.tensor(text, device=chance.device)
+        """bool [R, V]: tokens with a letter whose chance among the text's tokens is below `COMMON`.
+
+        The chance is the mean over the open positions and the particles.
+        """
+        pieces = self.vocabulary.token_bytes
+        text = torch.tensor([raw is not None for raw in pieces], device=step.logits.device)
+        lettered = [any(c.isalpha() for c in (raw or b"").decode("utf-8", "ignore")) for raw in pieces]
+        chance = (step.log_p.exp() * step.canvas.open[..., None]).sum(1)
+        chance = chance.reshape(len(self.score), -1, len(pieces)).sum(1) * text
+        chance = chance / chance.sum(-1, keepdim=True).clamp_min(1e-12)
+        return (chance < COMMON) & torch.tensor(lettered, device=chance.device)

@@ -63,7 +63,8 @@ class Settings(Checked):
             raise InvalidGuideError(f"particles is {self.particles!r}: use Particles(8), or None")
         if self.particles is not None and self.particles.count > 1 and self.temperature == 0:
             raise InvalidGuideError(
-                "at temperature 0 all particles are the same: use a temperature from 0.01"
+                "at temperature 0 all particles are the same: use a temperature from 0.01, or one draft "
+                '(particles=None, --drafts 1, particles = "off" in a recipe)'
             )
 
     @classmethod

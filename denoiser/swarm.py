@@ -49,6 +49,8 @@ class Swarm:
         self.log_z = zero[:, 0]
         self.done = torch.zeros(len(seeds), dtype=torch.bool, device=device)
         self.own = OwnScore(particles, steering.scene, len(seeds))
+        self.plain = Steering((), steering.scene).language if self.twist or not self.own.off else None
+        self.weighing = bool(steering.weighing)
         self.history: list[tuple[Tensor, Tensor, Tensor]] = []  # running, ESS, resampled: [R] each
 
     def advance(self, refinement: Refinement) -> Tensor | None:
@@ -58,11 +60,19 @@ class Swarm:
         open_ = refinement.canvas.open.any(-1).reshape(rows, count)
         running = ~self.done
         last = running & (~open_.any(-1) | (step.index + 1 == step.steps))
-        gain = self._reward(refinement, last) + self._twist(refinement) + self.own.gain(refinement)
+        plain = self._plain(refinement)
+        gain = (
+            self._reward(refinement, last)
+            + self._twist(refinement, *plain)
+            + self.own.gain(refinement, *plain)
+        )
         self.log_weight = torch.where(running[:, None], self.log_weight + gain, self.log_weight)
         self._finish(last)
         total = self.log_weight.logsumexp(-1)
         size = (2 * total - (2 * self.log_weight).logsumexp(-1)).exp()
+        if self.particles.ess == 0:
+            self.history.append((running, size, torch.zeros_like(running)))
+            return None
         again = running & ~last & (size < self.particles.ess * count * (1 - 1e-9))
         self.history.append((running, size, again))
         uniform = self.random.uniform(count)
@@ -84,7 +94,7 @@ class Swarm:
     def _reward(self, refinement: Refinement, last: Tensor) -> Tensor:
         """C_t - C_{t-1} [R, K]."""
         nothing = torch.zeros_like(self.log_weight)
-        if self.particles.ess == 0 and not bool(last.any()):
+        if not self.weighing or (self.particles.ess == 0 and not bool(last.any())):
             return nothing
         weight = self.steering.weigh(refinement.step, refinement.draft)
         weight = nothing if weight is None else weight.reshape(self.log_weight.shape)
@@ -100,8 +110,21 @@ class Swarm:
         before, self.earned = self.earned, torch.where(self.done[:, None], self.earned, earned)
         return self.earned - before
 
-    def _twist(self, refinement: Refinement) -> Tensor:
-        """log Z_t - log P_{t-1}(language | what was committed) [R, K].
+    def _plain(self, refinement: Refinement) -> tuple[Tensor, Tensor]:
+        """Log of the chance [R * K], before and after this step's commits, that independent draws are a text at all.
+
+        That is what the vocabulary can write, without guides: one end, whole characters.
+        """
+        beliefs, canvas, now = refinement.beliefs, refinement.step.canvas, refinement.committed
+        if self.plain is None:
+            return beliefs.log_z, beliefs.log_z
+        tokens = torch.where(now, refinement.draft, canvas.tokens)
+        restricted = self.steering.restricts
+        before = posterior(self.plain, beliefs.log_p, canvas.tokens, canvas.open) if restricted else beliefs
+        return before.log_z, posterior(self.plain, beliefs.log_p, tokens, canvas.open & ~now).log_z
+
+    def _twist(self, refinement: Refinement, before: Tensor, after: Tensor) -> Tensor:
+        """log Z_t - log P_{t-1}(language | what was committed) [R, K], both given that it is a text at all.
 
         A committed token's chance without the language is smaller than with it by P_t(language | committed) /
         Z_t. The numerator's weight waits for the next step's Z, which says the same with the denoiser's
@@ -112,15 +135,17 @@ class Swarm:
         beliefs, canvas = refinement.beliefs, refinement.step.canvas
         tokens = torch.where(refinement.committed, refinement.draft, canvas.tokens)
         left = posterior(beliefs.language, beliefs.log_p, tokens, canvas.open & ~refinement.committed)
-        gain = beliefs.log_z.reshape(self.pending.shape) + self.pending
-        self.pending = torch.where(self.done[:, None], 0.0, -left.log_z.reshape(self.pending.shape))
+        gain = (beliefs.log_z - before).reshape(self.pending.shape) + self.pending
+        owed = (after - left.log_z).reshape(self.pending.shape)
+        self.pending = torch.where(self.done[:, None], 0.0, owed)
         return gain
 
     def _finish(self, which: Tensor) -> None:
         """For the texts of `which` [R] the run is over: C becomes the finished text's own log-weight."""
         owed = self.latest - self.earned + self.pending
         self.log_weight = torch.where(which[:, None], self.log_weight + owed, self.log_weight)
-        self.scores = torch.where(which[:, None], self.latest + self.own.score, self.scores)
+        own = self.own.fair if self.particles.result == "best" else self.own.score
+        self.scores = torch.where(which[:, None], self.latest + own, self.scores)
         self.earned = torch.where(which[:, None], self.latest, self.earned)
         self.pending = torch.where(which[:, None], 0.0, self.pending)
         self.done = self.done | which

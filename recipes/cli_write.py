@@ -60,7 +60,7 @@ def write(
         Option(metavar="KIND=VALUE", help="A tag of the denoiser, such as genre=tale. Repeatable."),
     ] = None,
     length: Annotated[int | None, Option(metavar="N", help="The canvas in tokens.")] = None,
-    steps: Annotated[int | None, Option(metavar="N", help="Most forward passes a text may take.")] = None,
+    steps: Annotated[int | None, Option(metavar="N", help="Most forward passes a draft may take.")] = None,
     selection: Annotated[
         str | None, Option(metavar="NAME", help="confidence, entropy-bound, left-to-right, margin or random.")
     ] = None,
@@ -68,7 +68,8 @@ def write(
     drafts: Annotated[
         int | None,
         Option(
-            metavar="N", help="Drafts of each text, of which the best is kept; 8 with the embedded denoiser."
+            metavar="N",
+            help="Drafts of each text, of which the best is kept; the denoiser's own number (embedded: 8).",
         ),
     ] = None,
     samples: Annotated[int | None, Option(metavar="N", help="How many texts.")] = None,

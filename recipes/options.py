@@ -18,6 +18,7 @@ from redraft.recipes.parameters import parse_assignments
 from redraft.recipes.recipe import Recipe
 from redraft.recipes.settings import OFF
 
+MOST_DRAFTS = 256
 _RANGE = re.compile(r"\s*(\d+)\s*(?:(-)\s*(\d*)\s*)?")
 
 
@@ -125,10 +126,9 @@ def parse_conditions(pairs: Sequence[str]) -> dict[str, str] | None:
 
 def drafts_table(count: int) -> dict[str, Any] | str:
     """`[settings] particles` for `--drafts N`."""
-    try:
-        return asdict(Drafts(count)) if count != 1 else OFF
-    except InvalidGuideError as error:
-        raise InvalidRecipeError(f"--drafts is {count}: use a whole number from 1") from error
+    if not 1 <= count <= MOST_DRAFTS:  # they are written side by side
+        raise InvalidRecipeError(f"--drafts is {count}: use a whole number from 1 to {MOST_DRAFTS}")
+    return asdict(Drafts(count)) if count > 1 else OFF
 
 
 def _text(path: str) -> str:

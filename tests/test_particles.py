@@ -9,22 +9,30 @@ from collections.abc import Sequence
 
 import pytest
 import torch
-from toys import Chaos, Exact, small_vocabulary
+from toys import Chaos, Exact, small_vocabulary, uniform
 
 from redraft.denoiser import (
+    Absorbing,
     BestOf,
+    Canvas,
+    Denoiser,
     Drafts,
     InvalidGuideError,
     LeftToRight,
     Particles,
+    Prompt,
     Random,
     Refinement,
+    Scene,
     Settings,
     Uncertain,
+    Vocabulary,
     during,
 )
 from redraft.denoiser.particles import Potential, Resampling
+from redraft.denoiser.steering import Steering
 from redraft.denoiser.swarm import drawn, row_seeds
+from redraft.denoiser.write import run_canvas
 from redraft.guidance import Keywords, Pattern, Reward
 from redraft.recipes import InvalidRecipeError, Recipe, to_dict
 
@@ -221,11 +229,97 @@ def test_likelihood_sharpens_the_joint_and_not_each_token(likelihood: float) -> 
         assert score == pytest.approx(likelihood * math.log(P[text]) + 0.5 * skewed(text), abs=1e-4)
 
 
+class Coins(Denoiser):
+    """Text tokens "a" and "b" at 0.7 and 0.3 wherever a text goes on, the end anywhere alike."""
+
+    name = "coins"
+
+    def __init__(self, length: int) -> None:
+        self.vocabulary = Vocabulary([b"a", b"b", None, None, None], lambda t: [ord(c) - 97 for c in t],
+                                     mask_id=2, eos_id=3, pad_id=4)  # fmt: skip
+        self.noise, self.device = Absorbing(2), torch.device("cpu")
+        self.length = self.max_length = length
+
+    def __call__(self, canvas: Canvas, prompt: Prompt) -> torch.Tensor:
+        odds = torch.tensor([0.7, 0.3, 0.0, 0.5, 0.5])
+        return odds.log().expand(*canvas.tokens.shape, -1)
+
+
+def coins(length: int) -> dict[str, float]:
+    """The run's own law: each end has the same chance, and each token its own."""
+    return {
+        "".join(w): math.prod(0.7 if c == "a" else 0.3 for c in w) / length
+        for n in range(length)
+        for w in itertools.product("ab", repeat=n)
+    }
+
+
+@pytest.mark.parametrize("restricted", [False, True])
+def test_likelihood_counts_where_a_text_ends(restricted: bool) -> None:
+    """Sharpened, a law over texts of any length; with a hard guide and the twist, its share of it."""
+    count = 4000
+    guides = [Pattern("a.*|b?")] if restricted else []
+    (result,) = Coins(4).write(
+        guides, seed=2, steps=4, selection=LeftToRight(), batch_size=count,
+        particles=Particles(count, ess=0.0, likelihood=1.0),
+    )  # fmt: skip
+    own = coins(4)
+    kept = {t: p for t, p in own.items() if not restricted or t in ("", "b") or t.startswith("a")}
+    mass = {t: p * p for t, p in kept.items()}
+    total = sum(mass.values())
+    assert result.particles is not None
+    share: Counter[str] = Counter()
+    for text, weight, score in zip(
+        *(getattr(result.particles, n) for n in ("texts", "weights", "scores")), strict=True
+    ):
+        share[text] += weight
+        assert score == pytest.approx(math.log(own[text]), abs=1e-5)
+    assert set(share) == set(kept)
+    worst = max(mass[t] / total / own[t] for t in kept)
+    for text, m in mass.items():
+        p = m / total
+        assert abs(share[text] - p) < 6 * math.sqrt(p * worst / count), text
+
+
+def scored(
+    path: Sequence[tuple[Refinement, int]], likelihood: float, repeats: float, rare: set[int]
+) -> tuple[float, int]:
+    """A draft's score and how many tokens it says again, by plain code from the steps and rows that it came through."""
+    said: dict[int, tuple[int, float]] = {}
+    for r, row in path:
+        for i in range(r.draft.shape[1]):
+            if r.committed[row, i]:
+                token = int(r.draft[row, i])
+                said[i] = token, max(-100.0, float(r.beliefs.log_p[row, i, token]))
+            if r.reopened[row, i]:
+                said.pop(i, None)
+    tokens = [said[i][0] for i in sorted(said)]
+    again = sum(token in rare and token in tokens[:k] for k, token in enumerate(tokens))
+    return likelihood * sum(log_p for _, log_p in said.values()) - repeats * again, again
+
+
+def paths(seen: Sequence[Refinement]) -> list[list[tuple[Refinement, int]]]:
+    """The steps and rows that each particle came through."""
+    out: list[list[tuple[Refinement, int]]] = [[] for _ in seen[0].draft]
+    for r in seen:
+        out = [[*path, (r, row)] for row, path in enumerate(out)]
+        if r.parents is not None:
+            out = [out[parent] for parent in r.parents.tolist()]
+    return out
+
+
+def rare_tokens(seen: Sequence[Refinement], vocabulary: Vocabulary) -> set[int]:
+    chance = seen[0].step.logits.softmax(-1).mean((0, 1))
+    text = {k for k, raw in enumerate(vocabulary.token_bytes) if raw is not None}
+    whole = sum(float(chance[k]) for k in text)
+    spelled = {k: (vocabulary.token_bytes[k] or b"").decode("utf-8", "ignore") for k in text}
+    return {k for k in text if float(chance[k]) / whole < 1 / 250 and any(c.isalpha() for c in spelled[k])}
+
+
 @pytest.mark.parametrize("revised", [False, True])
 def test_drafts_are_scored_as_they_were_drawn_and_less_for_what_they_say_again(revised: bool) -> None:
-    """By plain code from what an observer sees: reopened tokens count as they were drawn the last time."""
-    denoiser = Chaos(small_vocabulary(eos=False), sharpness=0.3)
-    vocabulary = denoiser.vocabulary
+    """Reopened tokens count as they were drawn the last time."""
+    denoiser = Chaos(small_vocabulary(eos=False, fragments=False), sharpness=0.3)
     seen: list[Refinement] = []
     revision = {"revision": Uncertain(rate=0.3)} if revised else {}
     (result,) = denoiser.write(
@@ -235,28 +329,58 @@ def test_drafts_are_scored_as_they_were_drawn_and_less_for_what_they_say_again(r
     population = result.particles
     assert population is not None
     assert revised == any(bool(r.reopened.any()) for r in seen)
-    first = seen[0].step.logits.softmax(-1).mean(1)
-    expected, repeated = [], 0
-    for row in range(6):
-        said: dict[int, tuple[int, float]] = {}
-        for r in seen:
-            for i in range(20):
-                if r.committed[row, i]:
-                    token = int(r.draft[row, i])
-                    said[i] = token, max(-100.0, float(r.beliefs.log_p[row, i, token]))
-                if r.reopened[row, i]:
-                    said.pop(i, None)
-        before: set[int] = set()
-        again = 0
-        for token, _ in (said[i] for i in range(20)):
-            rare = float(first[row, token]) < 1 / 250 and vocabulary.token_bytes[token] is not None
-            again += rare and token in before
-            before.add(token)
-        repeated += again
-        expected.append(0.7 * sum(log_p for _, log_p in said.values()) - 2.0 * again)
-    assert repeated > 0
-    assert population.scores == pytest.approx(expected, abs=1e-4)
-    assert population.chosen == max(range(6), key=expected.__getitem__)
+    rare = rare_tokens(seen, denoiser.vocabulary)
+    expected = [scored(path, 0.7, 2.0, rare) for path in paths(seen)]
+    assert sum(again for _, again in expected) > 0
+    assert population.scores == pytest.approx([score for score, _ in expected], abs=1e-4)
+    assert population.chosen == max(range(6), key=[score for score, _ in expected].__getitem__)
+
+
+def test_what_travels_with_a_resampled_particle_is_its_own() -> None:
+    """Under uniform noise every particle has another first canvas, and all of a text are judged by one rule."""
+    vocabulary = small_vocabulary(eos=False, fragments=False)
+    denoiser = Chaos(vocabulary, sharpness=0.3, noise=uniform(vocabulary))
+    seen: list[Refinement] = []
+    (result,) = denoiser.write(
+        Pattern("[ab ]*"), seed=3, steps=14, length=14, on_step=seen.append,
+        particles=Particles(8, ess=1.0, likelihood=1.0, repeats=2.0), batch_size=8,
+    )  # fmt: skip
+    assert result.particles is not None
+    assert result.particles.resampled
+    rare = rare_tokens(seen, vocabulary)
+    expected = [scored(path, 1.0, 2.0, rare) for path in paths(seen)]
+    assert sum(again for _, again in expected) > 0
+    assert result.particles.scores == pytest.approx([score for score, _ in expected], abs=1e-4)
+
+
+def test_a_short_draft_is_not_better_for_being_short() -> None:
+    (result,) = Coins(12).write(
+        seed=4, steps=12, selection=LeftToRight(), particles=Drafts(32, repeats=0.0), batch_size=32
+    )
+    population = result.particles
+    assert population is not None
+    own = coins(12)
+    lengths = [len(text) + 1 for text in population.texts]
+    mean = sum(lengths) / len(lengths)
+    expected = [math.log(own[t]) * mean / n for t, n in zip(population.texts, lengths, strict=True)]
+    assert population.scores == pytest.approx(expected, abs=1e-5)
+    assert len(set(lengths)) > 5
+
+
+def test_a_pinned_word_is_said_already_wherever_it_stands() -> None:
+    denoiser = Chaos(small_vocabulary(eos=False), sharpness=0.3)
+    storm = denoiser.vocabulary.encode(" storm")[0]
+    settings = denoiser.settings.override(steps=3, particles=Drafts(4, likelihood=0.0, repeats=2.0))
+    for pinned in (0, 2):
+        held = torch.full((4, 3), -1)
+        held[:, pinned] = storm
+        scene = Scene(denoiser.vocabulary, denoiser.device, 4, 3, 3)
+        guides = (Pattern(" storm.* storm"),)
+        (result,) = run_canvas(denoiser, Steering(guides, scene), guides, [5], settings, held)
+        assert result.particles is not None
+        for text, score in zip(result.particles.texts, result.particles.scores, strict=True):
+            middle = text.removeprefix(" storm").removesuffix(" storm")
+            assert score == -2.0 * (1 + (middle == " storm"))
 
 
 def test_a_draft_of_many_is_the_text_that_its_seed_writes_alone() -> None:

@@ -13,11 +13,13 @@ from guide_strategies import COMPOUND, SIMPLE, make, recipes
 from hypothesis import HealthCheck, given
 from hypothesis import settings as profile
 from hypothesis import strategies as st
+from toys import Chaos, small_vocabulary
 
 import redraft.denoiser
 from redraft.denoiser import (
     Confidence,
     Denoiser,
+    Drafts,
     Guide,
     HardGuide,
     InvalidGuideError,
@@ -37,7 +39,7 @@ from redraft.guidance import (
     during,
 )
 from redraft.recipes import InvalidRecipeError, Recipe, discover, find, from_dict, schema, shipped, to_dict
-from redraft.recipes.settings import complete, over
+from redraft.recipes.settings import complete, effective, over
 
 QUICK = profile(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 NAMES = sorted(discover().entries)
@@ -378,3 +380,20 @@ def test_json_is_read_as_well() -> None:
         Recipe.parse("{storm}")
     with pytest.raises(InvalidRecipeError, match="unknown key"):
         Recipe.parse('{"keywrods": 1}')
+
+
+def test_a_recipe_writes_as_many_drafts_as_the_denoiser_says_where_they_can_differ() -> None:
+    denoiser = Chaos(small_vocabulary())
+    assert effective(denoiser, {}).particles is None
+    denoiser.drafts = 3
+    drafts = effective(denoiser, {"steps": 4}).particles
+    assert drafts == Drafts(3)
+    assert len(Recipe(seed=1, settings={"steps": 2}).run(denoiser)[0].particles.texts) == 3  # type: ignore[union-attr]
+    assert effective(denoiser, {"temperature": 0.0}).particles is None
+    assert effective(denoiser, {"particles": "off"}).particles is None
+    own = effective(denoiser, {"particles": {"count": 2, "potential": "max"}}).particles
+    assert own is not None
+    assert (own.count, own.potential, own.likelihood) == (2, "max", 0.0)
+    blockwise = Chaos(small_vocabulary(), block=4)
+    blockwise.drafts = 3
+    assert effective(blockwise, {}).particles is None

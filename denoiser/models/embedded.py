@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from redraft.denoiser.canvas import Canvas
-from redraft.denoiser.errors import UnsupportedModelError
+from redraft.denoiser.errors import InvalidGuideError, UnsupportedModelError
 from redraft.denoiser.models.encoder import Encoder, read_encoder
 from redraft.denoiser.models.sequence import OneSequence
 from redraft.denoiser.particles import Drafts
@@ -46,7 +46,7 @@ class Embedded(OneSequence):
         self.max_length = min(int(card["canvas"]), positions - 2)
         self.length = int(card.get("length", 48))
         self.settings = Settings.from_dict(card["decoding"])
-        self.drafts = Drafts(card.get("drafts", 1)).count
+        self.drafts = _drafts(folder, card)
         self._tags: dict[str, dict[str, int]] = {"genre": dict(card["genres"]), "tone": dict(card["tones"])}
         self.conditions = {kind: tuple(values) for kind, values in self._tags.items()}
 
@@ -64,6 +64,13 @@ class Embedded(OneSequence):
             place = (seen.long().cumsum(-1) - 1).clamp_min(0)
         logits: Tensor = self.model(tokens, prompt.tokens.shape[1], seen, place)
         return logits.float().index_fill_(-1, self._never, -torch.inf)
+
+
+def _drafts(folder: Path, card: Mapping[str, Any]) -> int:
+    try:
+        return Drafts(card.get("drafts", 1)).count
+    except InvalidGuideError as error:
+        raise UnsupportedModelError(f"{folder / 'redraft.json'}: drafts: {error}") from error
 
 
 def load_folder(

@@ -135,13 +135,15 @@ def _refine(
         certain = _certain(beliefs, confidence[:, first:], settings.temperature)
         able = shown.open & frame.where
         sure = able & window.shown(certain, ~shown.open)
-        quota = frame.quota(able & ~sure, provisional)
-        proposal = Proposal(
-            step, draft, confidence, able & ~sure, quota, frame.left == 1, uniform[:, :end, 2]
-        )
-        chosen = settings.selection(proposal) | sure
+        free = able & ~sure
+        quota = frame.quota(free, provisional)
         anchors = steering.anchors(step, draft, confidence)
-        chosen = chosen if anchors is None else chosen | (anchors & frame.where)
+        if anchors is not None:  # they fill the quota: what stands beside one is drawn when it is there
+            sure = sure | (anchors & frame.where)
+            quota = (quota - (free & sure).sum(-1)).clamp_min(0)
+            free = free & ~sure
+        proposal = Proposal(step, draft, confidence, free, quota, frame.left == 1, uniform[:, :end, 2])
+        chosen = settings.selection(proposal) | sure
         stood = torch.where(((draft == before) | ~frame.where).all(-1), stood + 1, 0)
         going = able.any(-1) & (frame.left > 1)
         if settings.stop is not None:

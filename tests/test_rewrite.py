@@ -164,7 +164,7 @@ def test_hard_guides_hold_and_contradictions_are_named() -> None:
     text = "the old dog ran home and the cat sat by the sea"
     made = DENOISER.rewrite(text, [Keywords("storm"), Words(10, 14)], seed=1, keep=0.6, steps=4)
     assert made.result.satisfied
-    assert "storm" in made.text.lower().split()
+    assert re.search(r"\bstorm\b", made.text.lower())
     with pytest.raises(UnsatisfiableError, match="contradict"):
         DENOISER.rewrite(text, [Forbid("dog")], protect=["dog"], seed=1)
 

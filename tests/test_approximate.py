@@ -14,6 +14,7 @@ from redraft.denoiser import (
     InvalidGuideError,
     Particles,
     Prompt,
+    Random,
     Refinement,
     UnsupportedModelError,
     load,
@@ -179,7 +180,8 @@ def test_the_block_length_is_the_runs_and_any_other_is_safe(exact: Embedded) -> 
     assert denoiser.settings.block_length == 8
     assert exact.settings.block_length is None
     seen: list[Refinement] = []
-    denoiser.write(seed=1, settings=exact.settings.override(steps=6), length=32, on_step=seen.append)
+    settings = exact.settings.override(steps=6, selection=Random())
+    denoiser.write(seed=1, settings=settings, length=32, on_step=seen.append)
     for r in seen:
         close(r.step.logits, exact(r.step.canvas, r.step.prompt))
 

@@ -43,7 +43,9 @@ class OwnScore:
         if self.off:
             return torch.zeros_like(self.score)
         former, canvas = self.score, refinement.canvas
-        score = self.particles.likelihood * self._log_p(refinement, after - before)
+        score = torch.zeros_like(former).flatten()
+        if self.particles.likelihood:
+            score = self.particles.likelihood * self._log_p(refinement, after - before)
         if self.particles.repeats:
             score = score - self.particles.repeats * self._again(refinement)
         self.score = score.reshape(former.shape)
@@ -88,10 +90,9 @@ class OwnScore:
 
         The chance is the mean over the open positions and the particles.
         """
-        pieces = self.vocabulary.token_bytes
-        text = torch.tensor([raw is not None for raw in pieces], device=step.logits.device)
-        lettered = [any(c.isalpha() for c in (raw or b"").decode("utf-8", "ignore")) for raw in pieces]
+        text = torch.tensor(self.vocabulary.is_text, device=step.logits.device)
+        lettered = torch.tensor(self.vocabulary.has_letter, device=step.logits.device)
         chance = (step.log_p.exp() * step.canvas.open[..., None]).sum(1)
-        chance = chance.reshape(len(self.score), -1, len(pieces)).sum(1) * text
+        chance = chance.reshape(len(self.score), -1, len(text)).sum(1) * text
         chance = chance / chance.sum(-1, keepdim=True).clamp_min(1e-12)
-        return (chance < COMMON) & torch.tensor(lettered, device=chance.device)
+        return (chance < COMMON) & lettered

@@ -49,7 +49,8 @@ class Swarm:
         self.log_z = zero[:, 0]
         self.done = torch.zeros(len(seeds), dtype=torch.bool, device=device)
         self.own = OwnScore(particles, steering.scene, len(seeds))
-        self.plain = Steering((), steering.scene).language if self.twist or not self.own.off else None
+        counts = self.twist or particles.likelihood > 0
+        self.plain = Steering((), steering.scene).language if counts else None
         self.weighing = bool(steering.weighing)
         self.history: list[tuple[Tensor, Tensor, Tensor]] = []  # running, ESS, resampled: [R] each
 
@@ -70,11 +71,10 @@ class Swarm:
         self._finish(last)
         total = self.log_weight.logsumexp(-1)
         size = (2 * total - (2 * self.log_weight).logsumexp(-1)).exp()
-        if self.particles.ess == 0:
-            self.history.append((running, size, torch.zeros_like(running)))
-            return None
         again = running & ~last & (size < self.particles.ess * count * (1 - 1e-9))
         self.history.append((running, size, again))
+        if self.particles.ess == 0:
+            return None
         uniform = self.random.uniform(count)
         if not bool(again.any()):
             return None
@@ -115,13 +115,13 @@ class Swarm:
 
         That is what the vocabulary can write, without guides: one end, whole characters.
         """
-        beliefs, canvas, now = refinement.beliefs, refinement.step.canvas, refinement.committed
+        beliefs, canvas = refinement.beliefs, refinement.step.canvas
         if self.plain is None:
             return beliefs.log_z, beliefs.log_z
-        tokens = torch.where(now, refinement.draft, canvas.tokens)
         restricted = self.steering.restricts
         before = posterior(self.plain, beliefs.log_p, canvas.tokens, canvas.open) if restricted else beliefs
-        return before.log_z, posterior(self.plain, beliefs.log_p, tokens, canvas.open & ~now).log_z
+        then = _committed(refinement)
+        return before.log_z, posterior(self.plain, beliefs.log_p, then.tokens, then.open).log_z
 
     def _twist(self, refinement: Refinement, before: Tensor, after: Tensor) -> Tensor:
         """log Z_t - log P_{t-1}(language | what was committed) [R, K], both given that it is a text at all.
@@ -132,9 +132,8 @@ class Swarm:
         """
         if not self.twist:
             return torch.zeros_like(self.log_weight)
-        beliefs, canvas = refinement.beliefs, refinement.step.canvas
-        tokens = torch.where(refinement.committed, refinement.draft, canvas.tokens)
-        left = posterior(beliefs.language, beliefs.log_p, tokens, canvas.open & ~refinement.committed)
+        beliefs, then = refinement.beliefs, _committed(refinement)
+        left = posterior(beliefs.language, beliefs.log_p, then.tokens, then.open)
         gain = (beliefs.log_z - before).reshape(self.pending.shape) + self.pending
         owed = (after - left.log_z).reshape(self.pending.shape)
         self.pending = torch.where(self.done[:, None], 0.0, owed)
@@ -181,6 +180,12 @@ class Swarm:
             )
             for row in range(len(weights))
         ]
+
+
+def _committed(refinement: Refinement) -> Canvas:
+    """The step's canvas with its commits, before anything was reopened."""
+    canvas = refinement.step.canvas
+    return canvas.commit(refinement.draft, refinement.committed, canvas.confidence)
 
 
 def drawn(weights: Tensor, uniform: Tensor, how: str) -> Tensor:

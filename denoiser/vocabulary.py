@@ -59,6 +59,17 @@ class Vocabulary:
             return ()
         return (self.eos_id,) if self.pad_id in (None, self.eos_id) else (self.eos_id, self.pad_id)
 
+    @cached_property
+    def is_text(self) -> tuple[bool, ...]:
+        """Which tokens write text; specials do not."""
+        return tuple(raw is not None for raw in self.token_bytes)
+
+    @cached_property
+    def has_letter(self) -> tuple[bool, ...]:
+        """Which tokens hold a whole letter."""
+        spelled = ((raw or b"").decode("utf-8", "ignore") for raw in self.token_bytes)
+        return tuple(any(map(str.isalpha, text)) for text in spelled)
+
     def __repr__(self) -> str:
         return f"Vocabulary({len(self)} tokens, key {self.key[:12]})"
 

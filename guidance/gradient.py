@@ -36,8 +36,7 @@ class BoundGradient(Bound):
         self.model, self.goal, self.target = model, goal, target
         with torch.inference_mode(False):
             self.table = model.table(scene).detach().clone()  # [V, D]
-        pieces = scene.vocabulary.token_bytes
-        self.text = torch.tensor([raw is not None for raw in pieces], device=scene.device)
+        self.text = torch.tensor(scene.vocabulary.is_text, device=scene.device)
         self.words = word_numbers(scene.vocabulary).to(scene.device)
         self.glued = glued(scene.vocabulary).to(scene.device)
         self._used: tuple[Step, Tensor] | None = None

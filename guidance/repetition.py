@@ -67,7 +67,7 @@ class _BoundRepetition(Bound):
 
     def __init__(self, guide: Repetition, scene: Scene) -> None:
         super().__init__(guide, scene)
-        self._is_text = torch.tensor([raw is not None for raw in scene.vocabulary.token_bytes])
+        self._is_text = torch.tensor(scene.vocabulary.is_text)
 
 
 def _shift(values: Tensor, by: int) -> Tensor:

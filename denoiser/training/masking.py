@@ -124,9 +124,7 @@ def loss_of(model: BertForMaskedLM, batch: Batch, head: Head | None = None) -> T
     head = head or head_loss
     unseen = None
     if batch.seen is not None:  # added to the attention scores
-        unseen = torch.zeros(batch.seen.shape, device=batch.seen.device).masked_fill_(~batch.seen, -1e9)[
-            :, None
-        ]
+        unseen = torch.where(batch.seen, 0.0, -1e9)[:, None]
     read = model.bert(input_ids=batch.inputs, attention_mask=unseen, position_ids=batch.positions)
     hidden = read.last_hidden_state
     return head(model.cls, hidden.flatten(0, 1)[batch.places], batch.targets, batch.weights)

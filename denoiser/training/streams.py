@@ -26,10 +26,10 @@ def stream_batch(
     """`[genre][tone] canvas` as read, then the canvas once more, all hidden: N = 2 + 2W positions a row.
 
     Each row has an order, from left to right, ragged by its own U(0, `rule.edge`) tokens, what is `anchored` first.
-    Place i of the first
-    stream attends to the tokens of orders up to its own, of the second to the tokens of orders below its own, and
-    to itself: what a run that follows the order has committed before it (two streams: XLNet, Yang et al. 2019). A run
-    also sees how wide its canvas is, and its tokens see what came after them: that is left to other batches.
+    Place i of the first stream attends to the tokens of orders up to its own, of the second to the tokens of orders
+    below its own, and to itself: what a run that follows the order has committed before it (two streams: XLNet, Yang
+    et al. 2019). A run also sees how wide its canvas is, and its tokens see what came after them: that is left to
+    other batches.
     """
     full = lay_out(rows, width, codec)
     count, read = len(rows), TAGS + width

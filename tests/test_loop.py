@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from toys import Chaos, Exact, small_vocabulary
 
 from redraft.denoiser import (
@@ -26,7 +29,7 @@ from redraft.denoiser import (
     refine,
 )
 from redraft.denoiser.randomness import Randomness
-from redraft.denoiser.selection import Selection
+from redraft.denoiser.selection import Proposal, Selection
 from redraft.guidance import Bias, Forbid, Infill, Keywords, Repetition, Sentences, Tokens, Words, during
 
 POLICIES: list[Selection] = [
@@ -209,6 +212,45 @@ def test_confidence_leans_to_the_left() -> None:
     assert inversions[0] > inversions[1] > inversions[2] == 0
     with pytest.raises(InvalidGuideError, match="the lean of Confidence is -1"):
         Confidence(lean=-1)
+
+
+def _from_the_left(free: list[bool], quota: int) -> list[int]:
+    shown = torch.tensor([free])
+    step: Any = None  # the order looks at no draft
+    nothing = torch.zeros(shown.shape, dtype=torch.float64)
+    proposal = Proposal(
+        step, nothing.long(), nothing, shown, torch.tensor([quota]), torch.tensor([False]), nothing
+    )
+    return list(LeftToRight()(proposal)[0].nonzero()[:, 0].tolist())
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=40), st.integers(0, 12))
+def test_left_to_right_commits_its_quota_far_apart(free: list[bool], quota: int) -> None:
+    """The leftmost one alone; the first of each of the leftmost runs; in one run as far apart as it is long."""
+    places = [i for i, f in enumerate(free) if f]
+    heads = [i for i in places if i == 0 or not free[i - 1]]
+    chosen = _from_the_left(free, quota)
+    assert set(chosen) <= set(places)
+    assert len(chosen) == min(quota, len(places))
+    assert chosen[:1] == places[: min(quota, 1)]
+    if quota <= len(heads):
+        assert chosen == heads[:quota]
+    else:
+        assert set(heads) <= set(chosen)
+    if len(heads) == 1 and 1 < quota <= len(places):
+        strides = [d for d in range(1, 41) if -(-len(places) // d) <= quota]
+        assert set(places[:: strides[0]]) <= set(chosen)
+
+
+def test_left_to_right_writes_several_runs_from_their_left() -> None:
+    """The whole order by hand: an even split at first, then each run goes on; what is closed parts the runs."""
+    free, steps = [True] * 9, []
+    while any(free):
+        steps.append(_from_the_left(free, 2))
+        free = [f and i not in steps[-1] for i, f in enumerate(free)]
+    assert steps == [[0, 5], [1, 6], [2, 7], [3, 8], [4]]
+    closed = [i not in (4, 5) for i in range(12)]
+    assert _from_the_left(closed, 3) == [0, 6, 10]
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.01, 0.1])

@@ -37,7 +37,6 @@ class LeftToRight(Selection):
             middle = (low + high) // 2
             within = parted(middle).sum(-1) <= quota
             low, high = torch.where(within, low, middle + 1), torch.where(within, middle, high)
-        rank = (
-            parted(high).double() + parted((high - 1).clamp_min(1)) / 2
-        )  # what is short comes from the next stride
+        # where no stride gives the quota exactly, what is short comes from the next smaller one
+        rank = 2.0 * parted(high) + parted((high - 1).clamp_min(1))
         return highest(rank, free, quota)

@@ -190,7 +190,8 @@ def main() -> None:
     judge, trigram = Fluency(), Trigram()
     for name, texts in references(corpus, options.texts).items():
         sheet.part(f"text {name}", lambda texts=texts: fluency(texts, judge, trigram))
-    known = {gram for passage in own for gram in grams(passage.text)}
+    seen = read_corpus(options.seen, min_words=0).train if options.seen else ()
+    known = {gram for passage in (*own, *seen) for gram in grams(passage.text)}
     for name, texts in held_passages(corpus).items():
         sheet.part(f"copied by {name}", lambda texts=texts: copied(texts, known))
     kinds = [(32, denoiser.drafts), *((steps, 1) for steps in sorted(STEPS, key=lambda s: s != 32))]
@@ -288,6 +289,13 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--model", default="embedded")
     parser.add_argument("--corpus", type=Path, nargs="+", default=[Path("corpus"), Path("corpus/reader")])
+    parser.add_argument(
+        "--seen",
+        type=Path,
+        nargs="*",
+        default=[Path("corpus/mended"), Path("corpus/picked")],
+        help="what else the model was trained on: counted in what it copies, not in what is held out",
+    )
     parser.add_argument("--real", type=Path)
     parser.add_argument("--texts", type=int, default=200)
     parser.add_argument("--length", type=int, default=32, help="canvas of the unguided texts")

@@ -1,10 +1,11 @@
-"""What a run thinks of its own drafts: their log-likelihood, and the tokens that they say again."""
+"""What a run thinks of its own drafts: their log-likelihood, and what they say again."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
+from redraft.denoiser.canvas import Canvas
 from redraft.denoiser.particles import Particles
 from redraft.denoiser.refine import Refinement
 from redraft.denoiser.step import Scene, Step
@@ -14,11 +15,11 @@ LEAST = -100.0  # nats: what a token counts that the run itself would not have d
 
 
 class OwnScore:
-    """`score` [R, K] float64 = likelihood * log p of what is committed - repeats * tokens said again, nats.
+    """`score` [R, K] float64 = likelihood * log p of what is committed - repeats * what is said again, nats.
 
     log p is that of the run without its hard guides: of each step's commits, given the canvas, among all texts that the
-    vocabulary can write. Tokens with a letter in them are said again; a pinned token is never held against a
-    draft. A reopened token counts anew.
+    vocabulary can write. Tokens with a letter in them are said again, and runs of three tokens; what is pinned is
+    never held against a draft. A reopened token counts anew.
     """
 
     def __init__(self, particles: Particles, scene: Scene, texts: int) -> None:
@@ -28,6 +29,7 @@ class OwnScore:
         shape = (self.score.numel(), scene.length)
         self._said = torch.zeros(shape, dtype=torch.float64, device=scene.device)
         self._length = torch.ones_like(self.score)
+        self._text = torch.tensor(self.vocabulary.is_text if particles.repeats else (), device=scene.device)
         self._rare: Tensor | None = None
 
     @property
@@ -47,7 +49,8 @@ class OwnScore:
         if self.particles.likelihood:
             score = self.particles.likelihood * self._log_p(refinement, after - before)
         if self.particles.repeats:
-            score = score - self.particles.repeats * self._again(refinement)
+            again = self._again(refinement) + runs_again(refinement.canvas, self._text)
+            score = score - self.particles.repeats * again
         self.score = score.reshape(former.shape)
         padding = self.vocabulary.pad_id
         held = ~canvas.open if padding is None else ~canvas.open & (canvas.tokens != padding)
@@ -90,9 +93,23 @@ class OwnScore:
 
         The chance is the mean over the open positions and the particles.
         """
-        text = torch.tensor(self.vocabulary.is_text, device=step.logits.device)
+        text = self._text
         lettered = torch.tensor(self.vocabulary.has_letter, device=step.logits.device)
         chance = (step.log_p.exp() * step.canvas.open[..., None]).sum(1)
         chance = chance.reshape(len(self.score), -1, len(text)).sum(1) * text
         chance = chance / chance.sum(-1, keepdim=True).clamp_min(1e-12)
         return (chance < COMMON) & lettered
+
+
+def runs_again(canvas: Canvas, text: Tensor) -> Tensor:
+    """How many runs of three committed text tokens [B] stand further left already; runs that are all pinned are free.
+
+    `text` [V] bool: the tokens that are text.
+    """
+    tokens, held = canvas.tokens, ~canvas.open & text[canvas.tokens]
+    count = max(tokens.shape[1] - 2, 0)
+    run, given = (marks[:, :count] & marks[:, 1:-1] & marks[:, 2:] for marks in (held, canvas.pinned))
+    same = run[:, None, :] & run[:, :, None]
+    for part in (tokens[:, :count], tokens[:, 1:-1], tokens[:, 2:]):
+        same = same & (part[:, :, None] == part[:, None, :])
+    return (same.tril(-1).any(-1) & ~given).sum(-1).double()

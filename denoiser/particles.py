@@ -34,10 +34,11 @@ class Particles:
     log-probabilities with which each step's commits were drawn, without the hard guides (exact where the twist is).
     Sharpening whole texts so is not a lower temperature, which sharpens each token alone (Karan and Du 2025).
     `repeats` >= 0, nats, is taken off for each token with a letter that is said again on the canvas, if its chance
-    among text tokens at the first step is below 1/250 in the mean: likely texts say the same words again.
+    among text tokens at the first step is below 1/250 in the mean, and for each run of three tokens of any kind that is
+    said again: likely texts say the same words again.
 
     `result`: "sample" takes a particle with the chance of its weight, "best" the one of largest score: r and, scaled
-    to the drafts' mean length in tokens, likelihood * log p - repeats * tokens said again.
+    to the drafts' mean length in tokens, likelihood * log p - repeats * what is said again.
     Every particle costs as much as a text; particle 0 of text k is drawn as text k without particles is.
     """
 
@@ -77,10 +78,10 @@ class BestOf(Particles):
 
 @dataclass(frozen=True, init=False)
 class Drafts(Particles):
-    """The best of `count` independent drafts by the run's own log-likelihood, less 3 nats for each token said again.
+    """The best of `count` independent drafts by the run's own log-likelihood, less 3 nats for what is said again.
 
-    Both are scaled to the drafts' mean length, and what the guides weigh counts too. This is how `redraft write` writes
-    with the embedded denoiser.
+    That is each token and each run of three (`Particles.repeats`). Both are scaled to the drafts' mean length, and what
+    the guides weigh counts too. This is how `redraft write` writes with the embedded denoiser.
     """
 
     def __init__(self, count: int = 8, likelihood: float = 1.0, repeats: float = 3.0) -> None:

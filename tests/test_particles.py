@@ -29,6 +29,7 @@ from redraft.denoiser import (
     Vocabulary,
     during,
 )
+from redraft.denoiser.own_score import runs_again
 from redraft.denoiser.particles import Potential, Resampling
 from redraft.denoiser.steering import Steering
 from redraft.denoiser.swarm import drawn, row_seeds
@@ -282,9 +283,9 @@ def test_likelihood_counts_where_a_text_ends(restricted: bool) -> None:
 
 
 def scored(
-    path: Sequence[tuple[Refinement, int]], likelihood: float, repeats: float, rare: set[int]
+    path: Sequence[tuple[Refinement, int]], likelihood: float, repeats: float, rare: set[int], text: set[int]
 ) -> tuple[float, int]:
-    """A draft's score and how many tokens it says again, by plain code from the steps and rows that it came through."""
+    """A draft's score and how often it says something again, by plain code from the steps that it came through."""
     said: dict[int, tuple[int, float]] = {}
     for r, row in path:
         for i in range(r.draft.shape[1]):
@@ -293,8 +294,15 @@ def scored(
                 said[i] = token, max(-100.0, float(r.beliefs.log_p[row, i, token]))
             if r.reopened[row, i]:
                 said.pop(i, None)
-    tokens = [said[i][0] for i in sorted(said)]
+    places = sorted(said)
+    tokens = [said[i][0] for i in places]
     again = sum(token in rare and token in tokens[:k] for k, token in enumerate(tokens))
+    runs = [
+        tuple(said[j][0] for j in range(i, i + 3))
+        for i in places
+        if all(j in said and said[j][0] in text for j in range(i, i + 3))
+    ]
+    again += sum(run in runs[:k] for k, run in enumerate(runs))
     return likelihood * sum(log_p for _, log_p in said.values()) - repeats * again, again
 
 
@@ -308,9 +316,13 @@ def paths(seen: Sequence[Refinement]) -> list[list[tuple[Refinement, int]]]:
     return out
 
 
+def text_tokens(vocabulary: Vocabulary) -> set[int]:
+    return {k for k, raw in enumerate(vocabulary.token_bytes) if raw is not None}
+
+
 def rare_tokens(seen: Sequence[Refinement], vocabulary: Vocabulary) -> set[int]:
     chance = seen[0].step.logits.softmax(-1).mean((0, 1))
-    text = {k for k, raw in enumerate(vocabulary.token_bytes) if raw is not None}
+    text = text_tokens(vocabulary)
     whole = sum(float(chance[k]) for k in text)
     spelled = {k: (vocabulary.token_bytes[k] or b"").decode("utf-8", "ignore") for k in text}
     return {k for k in text if float(chance[k]) / whole < 1 / 250 and any(c.isalpha() for c in spelled[k])}
@@ -329,8 +341,8 @@ def test_drafts_are_scored_as_they_were_drawn_and_less_for_what_they_say_again(r
     population = result.particles
     assert population is not None
     assert revised == any(bool(r.reopened.any()) for r in seen)
-    rare = rare_tokens(seen, denoiser.vocabulary)
-    expected = [scored(path, 0.7, 2.0, rare) for path in paths(seen)]
+    rare, text = rare_tokens(seen, denoiser.vocabulary), text_tokens(denoiser.vocabulary)
+    expected = [scored(path, 0.7, 2.0, rare, text) for path in paths(seen)]
     assert sum(again for _, again in expected) > 0
     assert population.scores == pytest.approx([score for score, _ in expected], abs=1e-4)
     assert population.chosen == max(range(6), key=[score for score, _ in expected].__getitem__)
@@ -347,8 +359,8 @@ def test_what_travels_with_a_resampled_particle_is_its_own() -> None:
     )  # fmt: skip
     assert result.particles is not None
     assert result.particles.resampled
-    rare = rare_tokens(seen, vocabulary)
-    expected = [scored(path, 1.0, 2.0, rare) for path in paths(seen)]
+    rare, text = rare_tokens(seen, vocabulary), text_tokens(vocabulary)
+    expected = [scored(path, 1.0, 2.0, rare, text) for path in paths(seen)]
     assert sum(again for _, again in expected) > 0
     assert result.particles.scores == pytest.approx([score for score, _ in expected], abs=1e-4)
 
@@ -381,6 +393,31 @@ def test_a_pinned_word_is_said_already_wherever_it_stands() -> None:
         for text, score in zip(result.particles.texts, result.particles.scores, strict=True):
             middle = text.removeprefix(" storm").removesuffix(" storm")
             assert score == -2.0 * (1 + (middle == " storm"))
+
+
+@pytest.mark.parametrize(
+    ("ids", "again"),
+    [
+        ([5, 6, 7, 5, 6, 7], 1),
+        ([5, 6, 7, 7, 6, 5], 0),
+        ([5, 5, 5, 5, 5, 5], 3),
+        ([5, 6, 0, 5, 6, 0], 0),
+        ([5, 5], 0),
+        ([5], 0),
+    ],
+)
+def test_runs_of_three_that_are_said_again_are_counted(ids: list[int], again: int) -> None:
+    text = torch.ones(8, dtype=torch.bool)
+    text[0] = False
+    tokens, canvas = torch.tensor([ids, ids]), Canvas.blank(2, len(ids), 1)
+    first = torch.zeros_like(canvas.open)
+    first[:, :3] = True
+    canvas = canvas.commit(tokens, torch.ones_like(first), canvas.confidence)
+    assert runs_again(canvas, text).tolist() == [again, again]
+    pinned = Canvas.blank(2, len(ids), 1).pin(tokens, first).commit(tokens, ~first, canvas.confidence)
+    assert runs_again(pinned, text).tolist() == [again, again]
+    assert runs_again(pinned.pin(tokens, ~first), text).tolist() == [0, 0]
+    assert runs_again(Canvas.blank(2, len(ids), 5), text).tolist() == [0, 0]
 
 
 def test_a_draft_of_many_is_the_text_that_its_seed_writes_alone() -> None:

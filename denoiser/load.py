@@ -31,7 +31,7 @@ def load(
     name). Raises `UnsupportedModelError` for a model that no adapter serves (an autoregressive one, say) and
     where the name is no folder and cannot be fetched.
     """
-    device, dtype = _device(device), _dtype(dtype)
+    device, dtype = available_device(device), _dtype(dtype)
     home = _home(model)
     if home is not None:
         from redraft.denoiser.models.embedded import load_folder
@@ -88,7 +88,7 @@ def _home(model: str | Path) -> Path | None:
     return folder if (folder / "redraft.json").is_file() else None
 
 
-def _device(device: str | torch.device) -> torch.device:
+def available_device(device: str | torch.device) -> torch.device:
     try:
         found = torch.device(device)
         if found.type == "meta":

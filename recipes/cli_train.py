@@ -22,6 +22,7 @@ def train(
     ] = None,
     steps: Annotated[int | None, Option(metavar="N", help="How many steps to train, instead.")] = None,
     seed: Annotated[int, Option(metavar="N", help="Decides the order of the text and its masks.")] = 0,
+    device: Annotated[str, Option(metavar="D", help="cpu, cuda, ...; a run goes on on any other.")] = "cpu",
 ) -> int:
     """Train a small denoiser on your own text, or go on with a run; then write with --model DIR/release.
 
@@ -29,4 +30,4 @@ def train(
     """
     from redraft.recipes.training import perform
 
-    return perform(corpus, out, start_from=from_, minutes=minutes, steps=steps, seed=seed)
+    return perform(corpus, out, start_from=from_, minutes=minutes, steps=steps, seed=seed, device=device)

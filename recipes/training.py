@@ -31,6 +31,7 @@ def perform(
     minutes: float | None = None,
     steps: int | None = None,
     seed: int = 0,
+    device: str = "cpu",
 ) -> int:
     """Train, with a line on standard error now and then; the release folder goes to standard output."""
     _check(minutes, steps, seed)
@@ -38,7 +39,7 @@ def perform(
     from redraft.denoiser.training.settings import Settings
     from redraft.denoiser.training.train import train
 
-    settings = replace(Settings() if release is None else Settings.fine_tuning(), seed=seed)
+    settings = replace(Settings() if release is None else Settings.fine_tuning(), seed=seed, device=device)
     with _interruption() as stopped:
         try:
             written = train(

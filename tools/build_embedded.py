@@ -44,6 +44,7 @@ def main() -> None:
         peak=options.peak,
         tokens=options.tokens,
         seed=options.seed,
+        device=options.device,
         compile=options.compile,
         share_cores=not options.all_threads,
         mixture=Mixture(real=options.real, roomy=options.roomy, hands=tuple(options.hand or Mixture.hands)),
@@ -87,6 +88,7 @@ def _options() -> argparse.Namespace:
         "--streams", type=float, default=Masking.streams, help="share of batches in two streams"
     )
     parser.add_argument("--evaluate-minutes", type=float, default=Settings.evaluate_every / 60)
+    parser.add_argument("--device", default="cpu", help="cpu, cuda, ...; a run goes on on any other")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--compile", action="store_true", help="a third faster; needs a C++ compiler")
     parser.add_argument("--all-threads", action="store_true", help="keep the threads while others are busy")

@@ -90,10 +90,12 @@ def _score(model: BertForMaskedLM, full: Tensor, hidden: Tensor, codec: TextCode
     places = F.pad(hidden, (TAGS, 0)).flatten().nonzero().squeeze(1)
     if not len(places):
         return torch.zeros(0), torch.zeros(0)
-    with torch.autocast("cpu", torch.bfloat16, enabled=full.device.type == "cpu" and fast_bf16()):
-        logits = logits_at(model, inputs, places).float()
-    targets = full[:, TAGS:][hidden]
-    return F.cross_entropy(logits, targets, reduction="none"), logits.argmax(-1) == targets
+    device = model.device
+    with torch.autocast(device.type, torch.bfloat16, enabled=fast_bf16(device)):
+        logits = logits_at(model, inputs.to(device), places.to(device)).float()
+    targets = full[:, TAGS:][hidden].to(device)
+    losses = F.cross_entropy(logits, targets, reduction="none")
+    return losses.cpu(), (logits.argmax(-1) == targets).cpu()
 
 
 @torch.inference_mode()
@@ -117,7 +119,9 @@ def samples(
     for step in range(steps):
         open_ = (tokens == codec.mask).flatten()
         places = open_.nonzero().squeeze(1)
-        logits = logits_at(model, tokens, places).float() / temperature
+        logits = (
+            logits_at(model, tokens.to(model.device), places.to(model.device)).float().cpu() / temperature
+        )
         logits[:, barred] = -torch.inf
         draft = torch.multinomial(logits.softmax(-1), 1, generator=generator).squeeze(1)
         count = -(-len(places) // (steps - step))

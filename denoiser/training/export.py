@@ -33,7 +33,7 @@ def export(
     folder.mkdir(parents=True, exist_ok=True)
     tied = {"cls.predictions.decoder.weight", "cls.predictions.decoder.bias"}
     weights = {
-        name: value.detach().to(torch.float16).contiguous()
+        name: value.detach().to(torch.float16).cpu().contiguous()
         for name, value in model.state_dict().items()
         if name not in tied and value.is_floating_point()
     }

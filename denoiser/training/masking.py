@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
@@ -54,6 +54,11 @@ class Batch:
     weights: Tensor
     seen: Tensor | None = None
     positions: Tensor | None = None
+
+    def to(self, device: torch.device) -> Batch:
+        """The same batch on a device."""
+        values = (getattr(self, field.name) for field in fields(self))
+        return Batch(*(None if value is None else value.to(device) for value in values))  # type: ignore[arg-type]
 
 
 def lay_out(rows: Sequence[Row], width: int, codec: TextCodec) -> np.ndarray:

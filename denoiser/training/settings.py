@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from redraft.denoiser.training.corpus import MIN_WORDS
 from redraft.denoiser.training.evaluate import Figures
 from redraft.denoiser.training.masking import Masking
-from redraft.denoiser.training.precision import fast_bf16
 from redraft.denoiser.training.rows import Mixture
 from redraft.denoiser.training.tokenizer import VOCABULARY
 
@@ -22,7 +21,8 @@ class Settings:
     clip: float = 1.0
     tokens: int = 2048
     seed: int = 0
-    bf16: bool = field(default_factory=fast_bf16)  # where it is not native it is sixty times slower
+    device: str = "cpu"
+    bf16: bool | None = None  # None: where the device has it; emulated, it is sixty times slower
     compile: bool = False  # needs a C++ compiler; a third faster after half a minute of compiling
     share_cores: bool = False  # fewer threads while other processes are busy
     mixture: Mixture = field(default_factory=Mixture)

@@ -78,7 +78,7 @@ class Run:
         state = read_state(file)
         self.model.load_state_dict(state["model"])
         self.optimiser.load_state_dict(state["optimiser"])
-        self.ema.weights = state["ema"]
+        self.ema.weights = [mean.to(self.model.device) for mean in state["ema"]]
         self.step, self.tokens, self.seconds = state["step"], state["tokens"], state["seconds"]
         self.position = Position(**state["position"])
         torch.set_rng_state(state["torch_rng"])

@@ -11,10 +11,12 @@ import torch
 from torch import nn
 from transformers import BertForMaskedLM
 
+from redraft.denoiser.load import available_device
 from redraft.denoiser.training.corpus import Corpus, Passage, read_corpus
 from redraft.denoiser.training.evaluate import Figures, evaluate, held_out_subset, samples
 from redraft.denoiser.training.export import export
 from redraft.denoiser.training.masking import Batch, Head, head_loss, loss_of, mask_batch
+from redraft.denoiser.training.precision import fast_bf16
 from redraft.denoiser.training.rows import Row, RowStream
 from redraft.denoiser.training.schedule import Budget, Rate
 from redraft.denoiser.training.settings import Progress, Settings
@@ -50,11 +52,13 @@ def train(
 
     start_from: a release folder to fine-tune (its tokenizer is kept). body: a MiniLM folder to start from.
     Neither: from nothing. If `out` holds a checkpoint the run goes on from it, with the corpus as it is now.
+    settings.device: where it trains; a run goes on on any other.
     stop: asked before each step; once true, the run is saved and None is returned.
     A file `decay-now` in `out`, holding minutes, makes the run decay at once and end.
-    Raises CorpusError if the corpus is unreadable or too small.
+    Raises CorpusError if the corpus is unreadable or too small, UnsupportedModelError for a device that is not there.
     """
     settings = settings or (Settings.fine_tuning() if start_from else Settings())
+    available_device(settings.device)
     text = read_corpus(corpus, min_words=settings.min_words)
     out.mkdir(parents=True, exist_ok=True)
     codec = _codec(text, out, start_from, settings)
@@ -87,7 +91,11 @@ def _begin(
     if not start_from:
         set_unigram_bias(model, _counts(text, codec))
     model.bert.embeddings.word_embeddings.padding_idx = None
-    model.set_attn_implementation("eager")  # on CPU the fused backward in bf16 is slower than plain matmuls
+    model.to(settings.device)  # type: ignore[arg-type]
+    if model.device.type == "cpu":
+        model.set_attn_implementation(
+            "eager"
+        )  # there the fused backward in bf16 is slower than plain matmuls
     run = Run(model, adamw(model, weight_decay=settings.weight_decay), Ema(model))
     if (out / LAST).exists():
         run.restore(out / LAST)
@@ -126,7 +134,9 @@ class _Trainer:
         self.began = self._moment()
         self.decaying = (out / BEFORE_DECAY).exists() and self.budget.decays(self.began)
         self.words = text.words
-        self.losses: list[float] = []
+        self.losses: list[torch.Tensor] = []
+        self.device = run.model.device
+        self.bf16 = fast_bf16(self.device) if settings.bf16 is None else settings.bf16
         self.head: Head = head_loss
         self.governor = Governor(torch.get_num_threads()) if settings.share_cores else None
         if settings.compile:
@@ -150,7 +160,7 @@ class _Trainer:
             rate = self.rate.at(self.run.step, self.budget, moment)
             began = time.monotonic()
             rng = np.random.default_rng((self.settings.seed, 3, self.run.step))
-            batch = self._masked(rows, width, rng)
+            batch = self._masked(rows, width, rng).to(self.device)
             self.losses.append(self._step(batch, rate))
             self.run.position = position
             self.run.tokens += batch.inputs.numel()
@@ -178,12 +188,12 @@ class _Trainer:
             return stream_batch(half, min(width, needed), self.codec, rule, rng)
         return mask_batch(rows, width, self.codec, rule, rng)
 
-    def _step(self, batch: Batch, rate: float) -> float:
+    def _step(self, batch: Batch, rate: float) -> torch.Tensor:
         run = self.run
         run.model.train()
         for group in run.optimiser.param_groups:
             group["lr"] = rate
-        with torch.autocast("cpu", torch.bfloat16, enabled=self.settings.bf16):
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
             loss = loss_of(run.model, batch, self.head)
         run.optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
@@ -191,7 +201,7 @@ class _Trainer:
         run.optimiser.step()
         run.step += 1
         run.ema.update(run.model, run.step)
-        return float(loss.detach())
+        return loss.detach()
 
     def _enter_decay(self, moment: float) -> None:
         if not self.decaying and self.budget.decay and self.budget.decays(moment):
@@ -249,7 +259,7 @@ class _Trainer:
     ) -> None:
         span = self.budget.end - self.began
         done = min(1.0, (self._moment() - self.began) / span) if span > 0 else None
-        loss = sum(self.losses) / len(self.losses) if self.losses else float("nan")
+        loss = float(torch.stack(self.losses).mean()) if self.losses else float("nan")
         if speed:
             self.losses.clear()
         run = self.run

@@ -1,0 +1,74 @@
+"""Train the embedded denoiser on a borrowed GPU: one command, minutes, and a release in parts small enough to carry.
+
+    pip install --no-deps . && python tools/gpu_train.py --out FOLDER [--minutes 8] [--device cuda]
+
+It goes on from the weights in the package with all of `corpus/` (no real text), half of the time a decay, and needs
+nothing but the working tree. FOLDER gets the release, its weights in parts of at most 15 MiB, and the log. To take
+the release:
+
+    cat FOLDER/model.safetensors.* > denoiser/embedded/model.safetensors && cp FOLDER/*.json denoiser/embedded/
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HOME = Path(__file__).resolve().parent.parent
+PART = 15 * 2**20
+SOURCES = ("corpus", "corpus/reader", "corpus/mended", "corpus/picked", "corpus/reader2")
+HANDS = ("10:2", "23:3", "34:7", "50:10", "54:7")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--minutes", type=float, default=8.0)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--tokens", type=int, default=32_768, help="positions a step")
+    parser.add_argument("--peak", type=float, default=1e-3)
+    parser.add_argument("--seed", type=int, default=7)
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        run = Path(scratch)
+        command = [
+            *(sys.executable, "-u", str(HOME / "tools/build_embedded.py"), "--run", str(run)),
+            *("--from", str(HOME / "denoiser/embedded"), "--device", options.device),
+            *("--minutes", str(options.minutes), "--decay-minutes", str(options.minutes / 2)),
+            *("--tokens", str(options.tokens), "--peak", str(options.peak), "--seed", str(options.seed)),
+            *("--real", "0", "--evaluate-minutes", str(options.minutes / 4), "--all-threads"),
+            *(word for hand in HANDS for word in ("--hand", hand)),
+            *(str(HOME / source) for source in SOURCES),
+        ]
+        with (options.out / "log.txt").open("w", encoding="utf-8") as log:
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            for line in process.stdout or ():
+                print(line, end="", flush=True)
+                log.write(line)
+        if process.wait():
+            raise SystemExit(f"training ended with {process.returncode}: its last lines are above")
+        take(run / "release", options.out)
+
+
+def take(release: Path, out: Path) -> None:
+    """Copy a release, its weights in parts; parts of another release are removed first."""
+    for old in out.glob("model.safetensors.*"):
+        old.unlink()
+    for file in sorted(release.iterdir()):
+        if file.name != "model.safetensors":
+            shutil.copy(file, out / file.name)
+            continue
+        weights = file.read_bytes()
+        for number, start in enumerate(range(0, len(weights), PART)):
+            (out / f"{file.name}.{number:02d}").write_bytes(weights[start : start + PART])
+
+
+if __name__ == "__main__":
+    main()

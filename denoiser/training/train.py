@@ -92,10 +92,8 @@ def _begin(
         set_unigram_bias(model, _counts(text, codec))
     model.bert.embeddings.word_embeddings.padding_idx = None
     model.to(settings.device)  # type: ignore[arg-type]
-    if model.device.type == "cpu":
-        model.set_attn_implementation(
-            "eager"
-        )  # there the fused backward in bf16 is slower than plain matmuls
+    if model.device.type == "cpu":  # there the fused backward in bf16 is slower than plain matmuls
+        model.set_attn_implementation("eager")
     run = Run(model, adamw(model, weight_decay=settings.weight_decay), Ema(model))
     if (out / LAST).exists():
         run.restore(out / LAST)

@@ -1,10 +1,10 @@
 """Train the embedded denoiser on a borrowed GPU: one command, minutes, and a release in parts small enough to carry.
 
-    pip install --no-deps . && python tools/gpu_train.py --out FOLDER [--minutes 8] [--device cuda]
+    python tools/gpu_train.py --out FOLDER [--minutes 8] [--device cuda]
 
-It goes on from the weights in the package with all of `corpus/` (no real text), half of the time a decay, and needs
-nothing but the working tree. FOLDER gets the release, its weights in parts of at most 15 MiB, and the log. To take
-the release:
+It goes on from the weights in the package with all of `corpus/` (no real text), half of the time a decay. It needs the
+working tree, torch, transformers, tokenizers and safetensors; Redraft need not be installed. FOLDER gets the release,
+its weights in parts of at most 15 MiB, and the log. To take the release:
 
     cat FOLDER/model.safetensors.* > denoiser/embedded/model.safetensors && cp FOLDER/*.json denoiser/embedded/
 """
@@ -12,6 +12,7 @@ the release:
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -37,7 +38,10 @@ def main() -> None:
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
-        run = Path(scratch)
+        run, site = Path(scratch) / "run", Path(scratch) / "site"
+        (site / "redraft").mkdir(parents=True)
+        (site / "redraft/denoiser").symlink_to(HOME / "denoiser")
+        path = os.pathsep.join(filter(None, (str(site), os.environ.get("PYTHONPATH"))))
         command = [
             *(sys.executable, "-u", str(HOME / "tools/build_embedded.py"), "--run", str(run)),
             *("--from", str(HOME / "denoiser/embedded"), "--device", options.device),
@@ -48,7 +52,13 @@ def main() -> None:
             *(str(HOME / source) for source in SOURCES),
         ]
         with (options.out / "log.txt").open("w", encoding="utf-8") as log:
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            process = subprocess.Popen(
+                command,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                env={**os.environ, "PYTHONPATH": path},
+            )
             for line in process.stdout or ():
                 print(line, end="", flush=True)
                 log.write(line)

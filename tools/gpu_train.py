@@ -4,7 +4,8 @@
 
 It goes on from the weights in the package with all of `corpus/` (no real text), half of the time a decay. It needs the
 working tree, torch, transformers, tokenizers and safetensors; Redraft need not be installed. FOLDER gets the release,
-its weights in parts of at most 15 MiB, and the log. To take the release:
+its weights in parts of at most 15 MiB, and the log; it is there about a minute after `--minutes`, or, from the mean
+weights so far, soon after SIGTERM. To take the release:
 
     cat FOLDER/model.safetensors.* > denoiser/embedded/model.safetensors && cp FOLDER/*.json denoiser/embedded/
 """
@@ -14,10 +15,13 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+import torch
 
 HOME = Path(__file__).resolve().parent.parent
 PART = 15 * 2**20
@@ -36,6 +40,10 @@ def main() -> None:
     parser.add_argument("--peak", type=float, default=1e-3)
     parser.add_argument("--seed", type=int, default=7)
     options = parser.parse_args()
+    try:
+        torch.empty(0, device=options.device)
+    except (RuntimeError, AssertionError) as error:
+        parser.error(f"--device {options.device!r} is not to be had here: {error}")
     options.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
         run, site = Path(scratch) / "run", Path(scratch) / "site"
@@ -47,23 +55,25 @@ def main() -> None:
             *("--from", str(HOME / "denoiser/embedded"), "--device", options.device),
             *("--minutes", str(options.minutes), "--decay-minutes", str(options.minutes / 2)),
             *("--tokens", str(options.tokens), "--peak", str(options.peak), "--seed", str(options.seed)),
-            *("--real", "0", "--evaluate-minutes", str(options.minutes / 4), "--all-threads"),
+            *("--real", "0", "--evaluate-minutes", str(options.minutes), "--all-threads"),
             *(word for hand in HANDS for word in ("--hand", hand)),
             *(str(HOME / source) for source in SOURCES),
         ]
-        with (options.out / "log.txt").open("w", encoding="utf-8") as log:
+        environment = {**os.environ, "PYTHONPATH": path}
+        with (options.out / "log.txt").open("w", encoding="utf-8", buffering=1) as log:
             process = subprocess.Popen(
-                command,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                env={**os.environ, "PYTHONPATH": path},
+                command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
             )
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, lambda *_: process.terminate())  # it saves at its next step
             for line in process.stdout or ():
                 print(line, end="", flush=True)
                 log.write(line)
         if process.wait():
             raise SystemExit(f"training ended with {process.returncode}: its last lines are above")
+        if not (run / "release").exists():  # stopped before its time
+            export = ("--run", str(run), "--export", str(run / "release"), "--ema", str(HOME / SOURCES[0]))
+            subprocess.run([*command[:3], *export], check=True, env=environment)
         take(run / "release", options.out)
 
 

@@ -118,7 +118,10 @@ def _say(report: Progress) -> None:
             f"{kind} {' / '.join(f'{figure.cross_entropy:.2f}' for figure in by_rate.values())}"
             for kind, by_rate in report.raw.items()
         )
-        print(f"{share}held-out cross-entropy by share masked: {figures or 'no text was held out'}", file=sys.stderr)
+        print(
+            f"{share}held-out cross-entropy by share masked: {figures or 'no text was held out'}",
+            file=sys.stderr,
+        )
         for text in report.samples:
             print(f"      {text}", file=sys.stderr)
     elif report.note:

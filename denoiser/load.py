@@ -89,6 +89,7 @@ def _home(model: str | Path) -> Path | None:
 
 
 def available_device(device: str | torch.device) -> torch.device:
+    """The device of a name; raises `UnsupportedModelError` where it is not to be had."""
     try:
         found = torch.device(device)
         if found.type == "meta":

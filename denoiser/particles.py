@@ -34,8 +34,8 @@ class Particles:
     log-probabilities with which each step's commits were drawn, without the hard guides (exact where the twist is).
     Sharpening whole texts so is not a lower temperature, which sharpens each token alone (Karan and Du 2025).
     `repeats` >= 0, nats, is taken off for each token with a letter that is said again on the canvas, if its chance
-    among text tokens at the first step is below 1/250 in the mean, and for each run of three tokens of any kind that is
-    said again: likely texts say the same words again.
+    among text tokens at the first step is below 1/250 in the mean, and for each run of three text tokens that is said
+    again: likely texts say the same words again.
 
     `result`: "sample" takes a particle with the chance of its weight, "best" the one of largest score: r and, scaled
     to the drafts' mean length in tokens, likelihood * log p - repeats * what is said again.

@@ -6,7 +6,6 @@ import dataclasses
 import json
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -425,7 +424,7 @@ def test_a_run_trains_where_it_is_told_and_goes_on_elsewhere(
     folder: Path, tmp_path: Path, device: torch.device
 ) -> None:
     """Three steps on the device, three more on the CPU, as six on the CPU (but for the order of sums on a GPU)."""
-    there = replace(TINY, device=str(device))
+    there = dataclasses.replace(TINY, device=str(device))
     out, asked = tmp_path / "run", iter(range(100))
     halted = train(folder, out, budget=Budget.steps(6), settings=there, stop=lambda: next(asked) >= 3)
     assert halted is None
@@ -435,8 +434,7 @@ def test_a_run_trains_where_it_is_told_and_goes_on_elsewhere(
     assert one["step"] == two["step"] == 6
     for name, value in two["model"].items():
         torch.testing.assert_close(one["model"][name], value, atol=1e-4, rtol=1e-3)
-    back = replace(TINY, device=str(device))
-    assert train(folder, out, budget=Budget.steps(7), settings=back) is not None
+    assert train(folder, out, budget=Budget.steps(7), settings=there) is not None
     assert read_state(out / LAST)["step"] == 7
 
 
@@ -444,7 +442,12 @@ def test_a_device_that_is_not_there_is_refused_before_anything_is_written(
     folder: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(UnsupportedModelError, match="'cuda:99' is not to be had here"):
-        train(folder, tmp_path / "run", budget=Budget.steps(1), settings=replace(TINY, device="cuda:99"))
+        train(
+            folder,
+            tmp_path / "run",
+            budget=Budget.steps(1),
+            settings=dataclasses.replace(TINY, device="cuda:99"),
+        )
     assert not (tmp_path / "run").exists()
 
 

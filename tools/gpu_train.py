@@ -21,8 +21,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-import torch
-
 HOME = Path(__file__).resolve().parent.parent
 PART = 15 * 2**20
 SOURCES = ("corpus", "corpus/reader", "corpus/mended", "corpus/picked", "corpus/reader2")
@@ -40,18 +38,23 @@ def main() -> None:
     parser.add_argument("--peak", type=float, default=1e-3)
     parser.add_argument("--seed", type=int, default=7)
     options = parser.parse_args()
-    try:
-        torch.empty(0, device=options.device)
-    except (RuntimeError, AssertionError) as error:
-        parser.error(f"--device {options.device!r} is not to be had here: {error}")
-    options.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
         run, site = Path(scratch) / "run", Path(scratch) / "site"
         (site / "redraft").mkdir(parents=True)
         (site / "redraft/denoiser").symlink_to(HOME / "denoiser")
+        sys.path.insert(0, str(site))
+        from redraft.denoiser import UnsupportedModelError
+        from redraft.denoiser.load import available_device
+
+        try:
+            available_device(options.device)
+        except UnsupportedModelError as error:
+            parser.error(str(error))
+        options.out.mkdir(parents=True, exist_ok=True)
         path = os.pathsep.join(filter(None, (str(site), os.environ.get("PYTHONPATH"))))
+        builder = (sys.executable, "-u", str(HOME / "tools/build_embedded.py"), "--run", str(run))
         command = [
-            *(sys.executable, "-u", str(HOME / "tools/build_embedded.py"), "--run", str(run)),
+            *builder,
             *("--from", str(HOME / "denoiser/embedded"), "--device", options.device),
             *("--minutes", str(options.minutes), "--decay-minutes", str(options.minutes / 2)),
             *("--tokens", str(options.tokens), "--peak", str(options.peak), "--seed", str(options.seed)),
@@ -72,8 +75,8 @@ def main() -> None:
         if process.wait():
             raise SystemExit(f"training ended with {process.returncode}: its last lines are above")
         if not (run / "release").exists():  # stopped before its time
-            export = ("--run", str(run), "--export", str(run / "release"), "--ema", str(HOME / SOURCES[0]))
-            subprocess.run([*command[:3], *export], check=True, env=environment)
+            export = ("--export", str(run / "release"), "--ema", str(HOME / SOURCES[0]))
+            subprocess.run([*builder, *export], check=True, env=environment)
         take(run / "release", options.out)
 
 

@@ -92,7 +92,7 @@ def _score(model: BertForMaskedLM, full: Tensor, hidden: Tensor, codec: TextCode
         return torch.zeros(0), torch.zeros(0)
     device = model.device
     with torch.autocast(device.type, torch.bfloat16, enabled=fast_bf16(device)):
-        logits = logits_at(model, inputs.to(device), places.to(device)).float()
+        logits = logits_at(model, inputs, places).float()
     targets = full[:, TAGS:][hidden].to(device)
     losses = F.cross_entropy(logits, targets, reduction="none")
     return losses.cpu(), (logits.argmax(-1) == targets).cpu()
@@ -119,9 +119,7 @@ def samples(
     for step in range(steps):
         open_ = (tokens == codec.mask).flatten()
         places = open_.nonzero().squeeze(1)
-        logits = (
-            logits_at(model, tokens.to(model.device), places.to(model.device)).float().cpu() / temperature
-        )
+        logits = logits_at(model, tokens, places).float().cpu() / temperature
         logits[:, barred] = -torch.inf
         draft = torch.multinomial(logits.softmax(-1), 1, generator=generator).squeeze(1)
         count = -(-len(places) // (steps - step))

@@ -118,9 +118,12 @@ def padding_scored(
 
 
 def logits_at(model: BertForMaskedLM, inputs: Tensor, places: Tensor) -> Tensor:
-    """Logits [M, V] of the flat positions only: the vocabulary projection is half the cost otherwise."""
-    hidden = model.bert(input_ids=inputs, attention_mask=None).last_hidden_state
-    logits: Tensor = model.cls(hidden.flatten(0, 1)[places])
+    """Logits [M, V] of the flat positions only, on the model's device, wherever the inputs are.
+
+    The vocabulary projection is half the cost otherwise.
+    """
+    hidden = model.bert(input_ids=inputs.to(model.device), attention_mask=None).last_hidden_state
+    logits: Tensor = model.cls(hidden.flatten(0, 1)[places.to(model.device)])
     return logits
 
 

@@ -58,11 +58,11 @@ def train(
     Raises CorpusError if the corpus is unreadable or too small, UnsupportedModelError for a device that is not there.
     """
     settings = settings or (Settings.fine_tuning() if start_from else Settings())
-    available_device(settings.device)
+    device = available_device(settings.device)
     text = read_corpus(corpus, min_words=settings.min_words)
     out.mkdir(parents=True, exist_ok=True)
     codec = _codec(text, out, start_from, settings)
-    run = _begin(text, codec, out, start_from, body, settings)
+    run = _begin(text, codec, out, start_from, body, settings, device)
     trainer = _Trainer(text, codec, run, out, budget, settings, progress or (lambda _: None))
     return trainer.go(stop or (lambda: False))
 
@@ -78,7 +78,13 @@ def _codec(text: Corpus, out: Path, start_from: Path | None, settings: Settings)
 
 
 def _begin(
-    text: Corpus, codec: TextCodec, out: Path, start_from: Path | None, body: Path | None, settings: Settings
+    text: Corpus,
+    codec: TextCodec,
+    out: Path,
+    start_from: Path | None,
+    body: Path | None,
+    settings: Settings,
+    device: torch.device,
 ) -> Run:
     if start_from:
         model = BertForMaskedLM.from_pretrained(start_from, dtype=torch.float32)
@@ -91,8 +97,8 @@ def _begin(
     if not start_from:
         set_unigram_bias(model, _counts(text, codec))
     model.bert.embeddings.word_embeddings.padding_idx = None
-    model.to(settings.device)  # type: ignore[arg-type]
-    if model.device.type == "cpu":  # there the fused backward in bf16 is slower than plain matmuls
+    model.to(device)  # type: ignore[arg-type]
+    if device.type == "cpu":  # there the fused backward in bf16 is slower than plain matmuls
         model.set_attn_implementation("eager")
     run = Run(model, adamw(model, weight_decay=settings.weight_decay), Ema(model))
     if (out / LAST).exists():

@@ -37,6 +37,11 @@ class Particles:
     among text tokens at the first step is below 1/250 in the mean, and for each run of three text tokens that is said
     again: likely texts say the same words again.
 
+    `opening` >= 0, tokens: that much of a text, but no more than a quarter of what is open at first, is drawn once, by
+    particle 0; from the step that commits the last of it (or ends the text) all particles go on from particle 0, and
+    race from there. The target is p(opening) times what is said above of the rest, given the opening: texts of
+    different seeds begin differently, where sharpened whole texts are all among the few likeliest. 0: no opening.
+
     `result`: "sample" takes a particle with the chance of its weight, "best" the one of largest score: r and, scaled
     to the drafts' mean length in tokens, likelihood * log p - repeats * what is said again.
     Every particle costs as much as a text; particle 0 of text k is drawn as text k without particles is.
@@ -50,6 +55,7 @@ class Particles:
     twist: bool = True
     likelihood: float = 0.0
     repeats: float = 0.0
+    opening: int = 0
 
     def __post_init__(self) -> None:
         if isinstance(self.count, bool) or not isinstance(self.count, int) or not 1 <= self.count <= 100_000:
@@ -62,6 +68,10 @@ class Particles:
                 raise InvalidGuideError(f"{what} is {getattr(self, what)!r}: use one of {known}")
         if not isinstance(self.twist, bool):
             raise InvalidGuideError(f"twist is {self.twist!r}: use True or False")
+        if isinstance(self.opening, bool) or not isinstance(self.opening, int) or self.opening < 0:
+            raise InvalidGuideError(
+                f"opening is {self.opening!r}: use a whole number of tokens from 0 (none in common)"
+            )
         for what in ("likelihood", "repeats"):
             value = getattr(self, what)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1000:
@@ -78,13 +88,28 @@ class BestOf(Particles):
 
 @dataclass(frozen=True, init=False)
 class Drafts(Particles):
-    """The best of `count` independent drafts by the run's own log-likelihood, less 3 nats for what is said again.
+    """The best of `count` drafts by the run's own log-likelihood, less 3 nats for what is said again.
 
-    That is each token and each run of three (`Particles.repeats`). Both are scaled to the drafts' mean length, and what
-    the guides weigh counts too. This is how `redraft write` writes with the embedded denoiser.
+    That is each token and each run of three (`Particles.repeats`). The drafts share the first tokens (`opening`) and
+    race from there (`ess`); the best is told by both scaled to the drafts' mean length, and what the guides weigh
+    counts too. `Drafts(8, opening=0, ess=0)` are independent. This is how `redraft write` writes with the embedded
+    denoiser.
     """
 
-    def __init__(self, count: int = 8, likelihood: float = 1.0, repeats: float = 3.0) -> None:
+    def __init__(
+        self,
+        count: int = 8,
+        likelihood: float = 1.0,
+        repeats: float = 3.0,
+        opening: int = 6,
+        ess: float = 0.5,
+    ) -> None:
         super().__init__(
-            count=count, ess=0.0, result="best", twist=False, likelihood=likelihood, repeats=repeats
+            count=count,
+            ess=ess,
+            result="best",
+            twist=False,
+            likelihood=likelihood,
+            repeats=repeats,
+            opening=opening,
         )

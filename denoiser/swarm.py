@@ -48,6 +48,8 @@ class Swarm:
         self.tally = zero - torch.inf if particles.potential == "max" else zero
         self.log_z = zero[:, 0]
         self.done = torch.zeros(len(seeds), dtype=torch.bool, device=device)
+        self.opening = self.written = torch.zeros_like(self.done, dtype=torch.long)  # tokens, of particle 0
+        self.racing = ~self.done  # whose common opening is over
         self.own = OwnScore(particles, steering.scene, len(seeds))
         counts = self.twist or particles.likelihood > 0
         self.plain = Steering((), steering.scene).language if counts else None
@@ -71,25 +73,49 @@ class Swarm:
         self._finish(last)
         total = self.log_weight.logsumexp(-1)
         size = (2 * total - (2 * self.log_weight).logsumexp(-1)).exp()
-        again = running & ~last & (size < self.particles.ess * count * (1 - 1e-9))
+        parting = self._parting(refinement, running, last)
+        again = running & self.racing & ~last & (size < self.particles.ess * count * (1 - 1e-9))
+        self.racing = self.racing | parting
         self.history.append((running, size, again))
-        if self.particles.ess == 0:
+        if self.particles.ess == 0 and self.particles.opening == 0:
             return None
-        uniform = self.random.uniform(count)
-        if not bool(again.any()):
+        parents = torch.zeros(rows, count, dtype=torch.long, device=size.device)
+        parents = torch.where(parting[:, None], parents, torch.arange(count, device=size.device))
+        if self.particles.ess > 0:
+            uniform = self.random.uniform(count)
+            if bool(again.any()):
+                self.log_z = torch.where(
+                    again, self.log_z + total - torch.log(total.new_tensor(count)), self.log_z
+                )
+                found = drawn(self.log_weight.softmax(-1), uniform, self.particles.resample)
+                parents = torch.where(again[:, None], found, parents)
+                self.log_weight = torch.where(again[:, None], 0.0, self.log_weight)
+        if not bool((again | parting).any()):
             return None
-        self.log_z = torch.where(again, self.log_z + total - torch.log(total.new_tensor(count)), self.log_z)
-        parents = drawn(self.log_weight.softmax(-1), uniform, self.particles.resample)
-        own = torch.arange(count, device=parents.device).expand_as(parents)
-        parents = torch.where(again[:, None], parents, own)
-        self.log_weight = torch.where(again[:, None], 0.0, self.log_weight)
-        self.latest, self.earned, self.pending, self.tally = (
-            values.gather(1, parents) for values in (self.latest, self.earned, self.pending, self.tally)
+        self.log_weight, self.scores, self.latest, self.earned, self.pending, self.tally = (
+            values.gather(1, parents)
+            for values in (self.log_weight, self.scores, self.latest, self.earned, self.pending, self.tally)
         )
         whole = (torch.arange(rows, device=parents.device)[:, None] * count + parents).flatten()
         self.own.take(whole)
-        self._finish(again & ~open_.gather(1, parents).any(-1))  # only finished particles were left
+        over = (again | parting) & ~last & ~open_.gather(1, parents).any(-1)
+        self._finish(over)  # only finished particles were left
         return whole
+
+    def _parting(self, refinement: Refinement, running: Tensor, last: Tensor) -> Tensor:
+        """bool [R]: the texts whose opening is over with this step: particle 0 has written it, or all have ended."""
+        step = refinement.step
+        if step.index == 0:  # what is pinned or forced is on the canvas already
+            room = self._of_first(step.canvas.open) + step.remaining
+            self.opening = (room // 4).clamp_max(self.particles.opening)
+            self.racing = self.opening == 0
+        drawn = self._of_first(refinement.committed & step.canvas.open) - self._of_first(refinement.reopened)
+        self.written = self.written + drawn
+        return running & ~self.racing & (last | (self.written >= self.opening))
+
+    def _of_first(self, marks: Tensor) -> Tensor:
+        """int64 [R]: how many positions [R * K, L] are marked in each text's particle 0."""
+        return marks.sum(-1).reshape(self.log_weight.shape)[:, 0]
 
     def _reward(self, refinement: Refinement, last: Tensor) -> Tensor:
         """C_t - C_{t-1} [R, K]."""

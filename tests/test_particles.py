@@ -34,7 +34,7 @@ from redraft.denoiser.particles import Potential, Resampling
 from redraft.denoiser.steering import Steering
 from redraft.denoiser.swarm import drawn, row_seeds
 from redraft.denoiser.write import run_canvas
-from redraft.guidance import Keywords, Pattern, Reward
+from redraft.guidance import Infill, Keywords, Pattern, Reward
 from redraft.recipes import InvalidRecipeError, Recipe, to_dict
 
 GENERATOR = torch.Generator().manual_seed(5)
@@ -420,16 +420,125 @@ def test_runs_of_three_that_are_said_again_are_counted(ids: list[int], again: in
     assert runs_again(Canvas.blank(2, len(ids), 5), text).tolist() == [0, 0]
 
 
-def test_a_draft_of_many_is_the_text_that_its_seed_writes_alone() -> None:
+def test_an_independent_draft_is_the_text_that_its_seed_writes_alone() -> None:
     denoiser = Chaos(small_vocabulary())
-    (best,) = denoiser.write(seed=5, steps=5, particles=Drafts(6))
+    drafts = Drafts(6, opening=0, ess=0.0)
+    (best,) = denoiser.write(seed=5, steps=5, particles=drafts)
     alone = [denoiser.write(seed=s, steps=5)[0].text for s in row_seeds([5], 6)]
     assert best.particles is not None
     assert list(best.particles.texts) == alone
     assert best.text == alone[best.particles.chosen]
-    together = denoiser.write(seed=4, steps=5, samples=3, particles=Drafts(6), batch_size=18)
+    together = denoiser.write(seed=4, steps=5, samples=3, particles=drafts, batch_size=18)
     assert together[1].text == best.text
     assert together[1].particles == best.particles
+
+
+# A run from left to right that looks at what was written: P(w) = A(w_1) B(w_2 | w_1) C(w_3 | w_2) D(w_4 | w_3).
+LINKS = torch.rand([4, 3, 3], generator=torch.Generator().manual_seed(11), dtype=torch.float64) ** 2 + 0.05
+LINKS = LINKS / LINKS.sum(-1, keepdim=True)
+
+
+class Chain(Denoiser):
+    """ "abc" from left to right; a position sees the committed one to its left, or takes it for an "a"."""
+
+    name = "chain"
+
+    def __init__(self, length: int = 4) -> None:
+        self.vocabulary = Vocabulary([b"a", b"b", b"c", None], lambda t: [ord(c) - 97 for c in t], mask_id=3)
+        self.noise, self.device = Absorbing(3), torch.device("cpu")
+        self.length = self.max_length = length
+
+    def __call__(self, canvas: Canvas, prompt: Prompt) -> torch.Tensor:
+        left = torch.nn.functional.pad(canvas.tokens.masked_fill(canvas.open, 0)[:, :-1], (1, 0))
+        place = torch.arange(left.shape[1]) % len(LINKS)
+        return torch.nn.functional.pad(LINKS[place, left].log().float(), (0, 1), value=-1e9)
+
+
+def chain(text: str, start: str = "") -> float:
+    """P(text | start)."""
+    ids = [0, *(ord(c) - 97 for c in text)]
+    return math.prod(float(LINKS[i, ids[i], ids[i + 1]]) for i in range(len(start), len(text)))
+
+
+@pytest.mark.parametrize("ess", [0.0, 0.7])
+def test_what_follows_a_common_opening_is_sharpened_given_it(ess: float) -> None:
+    """The opening is the text's own without particles; the rest is P(rest | opening)^3 exp(r), weighted."""
+    count, texts = 3000, {}
+    for seed in range(4):
+        (result,) = Chain().write(
+            0.5 * Reward(scores), seed=seed, steps=4, selection=LeftToRight(), batch_size=count,
+            particles=Particles(count, ess=ess, likelihood=2.0, opening=1),
+        )  # fmt: skip
+        (alone,) = Chain().write(seed=seed, steps=4, selection=LeftToRight())
+        population = result.particles
+        assert population is not None
+        opening = alone.text[0]
+        assert {text[0] for text in population.texts} == {opening}
+        possible = [opening + "".join(w) for w in itertools.product("abc", repeat=3)]
+        mass = {t: chain(t, opening) ** 3 * math.exp(0.5 * skewed(t)) for t in possible}
+        total = sum(mass.values())
+        worst = max(mass[t] / total / chain(t, opening) for t in possible) ** (2 if ess else 1)
+        share: Counter[str] = Counter()
+        for text, weight in zip(population.texts, population.weights, strict=True):
+            share[text] += weight
+        for text, m in mass.items():
+            p = m / total
+            assert abs(share[text] - p) < 6 * math.sqrt(p * worst / count), text
+        assert any(abs(chain(t, opening) - m / total) > 6 * math.sqrt(m / total * worst / count)
+                   for t, m in mass.items())  # fmt: skip
+        texts[opening] = result.text
+    assert len(texts) > 1
+
+
+def test_with_an_opening_the_mean_weight_is_still_the_evidence() -> None:
+    possible = ["".join(w) for w in itertools.product("abc", repeat=4)]
+    truth = sum(chain(t) * math.exp(skewed(t)) for t in possible)
+    runs, bound = 400, max(math.exp(skewed(t)) for t in possible)
+    results = Chain().write(
+        Reward(scores), samples=runs, seed=3, steps=4, selection=LeftToRight(), batch_size=runs * 4,
+        particles=Particles(4, ess=0.7, opening=1),
+    )  # fmt: skip
+    mean = sum(math.exp(r.particles.log_z) for r in results if r.particles) / runs
+    assert abs(mean - truth) < 4 * bound / math.sqrt(runs)  # each is between 0 and the bound
+
+
+def test_drafts_share_an_opening_of_a_quarter_at_most() -> None:
+    denoiser = Chain(12)
+    options = {"selection": LeftToRight(), "steps": 12}
+    for opening, common in ((2, 2), (6, 3), (0, 0)):
+        (result,) = denoiser.write(seed=2, particles=Drafts(16, opening=opening, ess=0.0), **options)
+        (alone,) = denoiser.write(seed=2, **options)
+        assert result.particles is not None
+        assert result.particles.texts[0] == alone.text
+        assert {t[:common] for t in result.particles.texts} == {alone.text[:common]}
+        assert len({t[: common + 1] for t in result.particles.texts}) > 1
+        tokens = {p: t for c in result.trace for p, t in zip(c.positions, c.tokens, strict=True)}
+        assert tuple(tokens[i] for i in range(12)) == result.tokens
+    (few,) = Chain(3).write(seed=2, particles=Drafts(16, ess=0.0), selection=LeftToRight(), steps=3)
+    assert few.particles is not None
+    assert len({t[0] for t in few.particles.texts}) > 1  # of three tokens nothing is in common
+    (filled,) = denoiser.write(
+        Infill("abcabcabc___"), length=12, seed=2, particles=Drafts(16, ess=0.0), **options
+    )
+    assert filled.particles is not None
+    assert len({t[9:] for t in filled.particles.texts}) > 4  # nine of twelve are pinned: nor here
+
+
+def test_a_text_that_ends_within_its_opening_is_particle_0_alone() -> None:
+    together = Coins(12).write(
+        seed=40, samples=12, steps=12, selection=LeftToRight(), particles=Drafts(8, opening=3), batch_size=96
+    )
+    alone = Coins(12).write(seed=40, samples=12, steps=12, selection=LeftToRight())
+    short = [(one, raced) for one, raced in zip(alone, together, strict=True) if len(one.text) < 3]
+    assert 0 < len(short) < 12
+    for one, raced in short:
+        assert raced.particles is not None
+        assert set(raced.particles.texts) == {one.text} == {raced.text}
+    for k, raced in enumerate(together):
+        (same,) = Coins(12).write(
+            seed=40 + k, steps=12, selection=LeftToRight(), particles=Drafts(8, opening=3)
+        )
+        assert same.particles == raced.particles
 
 
 def test_systematic_resampling_keeps_whole_shares() -> None:
@@ -466,7 +575,8 @@ def test_what_cannot_be_meant_is_refused_before_any_pass() -> None:
     with pytest.raises(InvalidGuideError, match="temperature 0"):
         denoiser.write(temperature=0.0, particles=Particles(4))
     for wrong in ({"count": 0}, {"ess": 1.5}, {"potential": "mean"}, {"resample": "x"}, {"result": "all"},
-                  {"likelihood": -1.0}, {"repeats": math.inf}, {"likelihood": math.nan}):  # fmt: skip
+                  {"likelihood": -1.0}, {"repeats": math.inf}, {"likelihood": math.nan},
+                  {"opening": -1}, {"opening": 0.5}, {"opening": True}):  # fmt: skip
         with pytest.raises(InvalidGuideError):
             Particles(**wrong)  # type: ignore[arg-type]
     assert denoiser.calls == 0

@@ -130,12 +130,17 @@ def logits_at(model: BertForMaskedLM, inputs: Tensor, places: Tensor) -> Tensor:
 def loss_of(model: BertForMaskedLM, batch: Batch, head: Head | None = None) -> Tensor:
     """Weighted mean cross-entropy of the scored positions."""
     head = head or head_loss
+    return head(model.cls, hidden_at(model, batch), batch.targets, batch.weights)
+
+
+def hidden_at(model: BertForMaskedLM, batch: Batch) -> Tensor:
+    """The body's hidden states [M, D] at the scored positions."""
     unseen = None
     if batch.seen is not None:  # added to the attention scores
         unseen = torch.where(batch.seen, 0.0, -1e9)[:, None]
     read = model.bert(input_ids=batch.inputs, attention_mask=unseen, position_ids=batch.positions)
-    hidden = read.last_hidden_state
-    return head(model.cls, hidden.flatten(0, 1)[batch.places], batch.targets, batch.weights)
+    hidden: Tensor = read.last_hidden_state.flatten(0, 1)[batch.places]
+    return hidden
 
 
 def head_loss(cls: nn.Module, hidden: Tensor, targets: Tensor, weights: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from types import SimpleNamespace
 from typing import cast
 
@@ -10,7 +11,7 @@ import torch
 from transformers import BertForMaskedLM
 
 from redraft.denoiser import Canvas, Denoiser, InvalidGuideError, Scene, Step, UnsupportedModelError, load
-from redraft.denoiser.models.embedded import HOME
+from redraft.denoiser.models.embedded import HOME, Embedded
 from redraft.guidance import Infill, Keywords, Sentences, Words
 
 
@@ -19,7 +20,15 @@ def denoiser() -> Denoiser:
     return load()
 
 
-def test_the_encoder_computes_what_transformers_does(denoiser: Denoiser) -> None:
+def that_sees(denoiser: Denoiser, room: bool) -> Embedded:
+    other = copy.copy(cast(Embedded, denoiser))
+    other.attend_room = room
+    return other
+
+
+@pytest.mark.parametrize("room", [True, False])
+def test_the_encoder_computes_what_transformers_does(denoiser: Denoiser, room: bool) -> None:
+    denoiser = that_sees(denoiser, room)
     theirs = BertForMaskedLM.from_pretrained(HOME, dtype=torch.float32).eval()
     ids = denoiser.vocabulary.encode("The old man went home.")
     canvas = Canvas.blank(2, 24, denoiser.noise.fill)
@@ -31,11 +40,35 @@ def test_the_encoder_computes_what_transformers_does(denoiser: Denoiser) -> None
     prompt = denoiser.prepare("Once", 2, {"genre": "tale", "tone": "positive"})
     ours = denoiser(canvas, prompt)
     lead = prompt.tokens
+    width = lead.shape[1] + 24
+    unseen = torch.zeros(2, 1, width, width)
+    if not room:
+        unseen[..., lead.shape[1] + 3 + len(ids) :] = -1e9  # behind the pinned text
+        unseen[..., torch.arange(width), torch.arange(width)] = 0.0
     with torch.inference_mode():
-        logits = theirs(torch.cat([lead, canvas.tokens], 1)).logits[:, lead.shape[1] :]
+        read = theirs(torch.cat([lead, canvas.tokens], 1), attention_mask=unseen)
+        logits = read.logits[:, lead.shape[1] :]
     kept = ours.isfinite()
     assert (~kept).any(-1).all()
     torch.testing.assert_close(ours[kept], logits[kept], atol=2e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("prompt", ["", "It was late."])
+def test_without_room_in_sight_a_canvas_of_any_width_says_the_same(denoiser: Denoiser, prompt: str) -> None:
+    ids = denoiser.vocabulary.encode("The old man went home, and the dog")
+
+    def read(width: int, room: bool) -> torch.Tensor:
+        canvas = Canvas.blank(1, width, denoiser.noise.fill)
+        tokens, where = canvas.tokens.clone(), torch.zeros_like(canvas.open)
+        for k in (0, 1, 2, 5, 7):  # holes between them are seen
+            tokens[0, k], where[0, k] = ids[k], True
+        canvas = canvas.commit(tokens, where, torch.ones_like(canvas.confidence))
+        return that_sees(denoiser, room)(canvas, denoiser.prepare(prompt, 1))[:, :20]
+
+    narrow, wide = read(20, room=False), read(60, room=False)
+    torch.testing.assert_close(narrow, wide, atol=2e-4, rtol=1e-4)
+    assert not torch.allclose(read(20, room=True), read(60, room=True), atol=0.1)
+    assert not torch.allclose(narrow, read(20, room=True), atol=0.1)
 
 
 def test_prompts_that_differ_by_row_are_single_runs(denoiser: Denoiser) -> None:

@@ -28,6 +28,8 @@ HOME = Path(__file__).resolve().parent.parent / "embedded"
 class Embedded(OneSequence):
     """A small BERT-shaped diffusion model: `[genre] [tone] prompt canvas`, EOS then padding to the end.
 
+    `attend_room`: whether positions see the open ones behind all that is committed, and so how wide the canvas is. If
+    not, a text ends where it would end on any canvas.
     `conditions` has the kinds "genre" and "tone"; a kind that is not given is the tag "none".
     """
 
@@ -47,6 +49,7 @@ class Embedded(OneSequence):
         self.length = int(card.get("length", 48))
         self.settings = Settings.from_dict(card["decoding"])
         self.drafts = _drafts(folder, card)
+        self.attend_room = bool(card.get("attend_room", True))
         self._tags: dict[str, dict[str, int]] = {"genre": dict(card["genres"]), "tone": dict(card["tones"])}
         self.conditions = {kind: tuple(values) for kind, values in self._tags.items()}
 
@@ -60,10 +63,20 @@ class Embedded(OneSequence):
         tokens = torch.cat([prompt.tokens, canvas.tokens], dim=1)
         seen = place = None
         if prompt.padded:
-            seen = torch.cat([prompt.mask, torch.ones_like(canvas.open)], dim=1)
-            place = (seen.long().cumsum(-1) - 1).clamp_min(0)
+            whole = torch.cat([prompt.mask, torch.ones_like(canvas.open)], dim=1)
+            place = (whole.long().cumsum(-1) - 1).clamp_min(0)
+        if prompt.padded or not self.attend_room:
+            seen = torch.cat([prompt.mask, self._seen(canvas)], dim=1)
         logits: Tensor = self.model(tokens, prompt.tokens.shape[1], seen, place)
         return logits.float().index_fill_(-1, self._never, -torch.inf)
+
+    def _seen(self, canvas: Canvas) -> Tensor:
+        """bool [B, L]: what a position sees of the canvas beside itself."""
+        if self.attend_room:
+            return torch.ones_like(canvas.open)
+        return (
+            (~canvas.open).flip(-1).cummax(-1).values.flip(-1)
+        )  # open, and nothing committed behind it: room
 
 
 def _drafts(folder: Path, card: Mapping[str, Any]) -> int:

@@ -28,6 +28,7 @@ class Encoder(nn.Module):
                 "a trained folder holds a BERT with gelu"
             )
         epsilon = float(config["layer_norm_eps"])
+        self.heads = int(config["num_attention_heads"])
         self.max_positions = int(config["max_position_embeddings"])
         # made from given tensors, they are not initialised: that would import a compiler only to fill a meta tensor
         self.tokens = nn.Embedding.from_pretrained(torch.empty(size, width))  # type: ignore[no-untyped-call]
@@ -35,7 +36,7 @@ class Encoder(nn.Module):
         self.norm = nn.LayerNorm(width, epsilon)
         layer = nn.TransformerEncoderLayer(
             width,
-            int(config["num_attention_heads"]),
+            self.heads,
             int(config["intermediate_size"]),
             dropout=0.0,
             activation="gelu",
@@ -49,13 +50,18 @@ class Encoder(nn.Module):
     def forward(
         self, tokens: Tensor, skip: int = 0, seen: Tensor | None = None, place: Tensor | None = None
     ) -> Tensor:
-        """Logits of the positions from `skip` on; `seen` [B, N] bool is False at padding, `place` [B, N] counts
-        the positions of each row that are not."""
+        """Logits of the positions from `skip` on; `seen` [B, N] bool is False where only the position itself looks,
+        `place` [B, N] counts the positions of each row that are not padding."""
         if place is None:
             place = torch.arange(tokens.shape[1], device=tokens.device)
         hidden = self.norm(self.tokens(tokens) + self.positions(place))
-        hidden = self.body(hidden, src_key_padding_mask=None if seen is None else ~seen)
+        hidden = self.body(hidden, mask=None if seen is None else self._unseen(seen))
         return self.logits(hidden[:, skip:])
+
+    def _unseen(self, seen: Tensor) -> Tensor:
+        """bool [B * heads, N, N]: where a position does not look."""
+        itself = torch.eye(seen.shape[1], dtype=torch.bool, device=seen.device)
+        return (~(seen[:, None, :] | itself)).repeat_interleave(self.heads, dim=0)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """[B, n, V] of the body's hidden states [B, n, width]."""

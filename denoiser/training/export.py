@@ -83,6 +83,7 @@ def card(codec: TextCodec, decoding: Mapping[str, Any]) -> dict[str, Any]:
         "genres": codec.genres,
         "tones": codec.tones,
         "attend_padding": True,
+        "attend_room": False,
         "decoding": dict(decoding),
         "drafts": DRAFTS,
     }

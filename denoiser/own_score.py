@@ -28,23 +28,14 @@ class OwnScore:
         self.off = particles.likelihood == 0 and particles.repeats == 0
         shape = (self.score.numel(), scene.length)
         self._said = torch.zeros(shape, dtype=torch.float64, device=scene.device)
-        self._length = torch.ones_like(self.score)
         self._text = torch.tensor(self.vocabulary.is_text if particles.repeats else (), device=scene.device)
         self._rare: Tensor | None = None
-
-    @property
-    def fair(self) -> Tensor:
-        """The score [R, K] as if all drafts of a text were as long as they are in the mean.
-
-        A sum over tokens is better for being short.
-        """
-        return self.score * (self._length.mean(-1, keepdim=True) / self._length)
 
     def gain(self, refinement: Refinement, before: Tensor, after: Tensor) -> Tensor:
         """What this step added to the score [R, K]; `before`, `after`: log Z as `_log_p` has it, [R * K]."""
         if self.off:
             return torch.zeros_like(self.score)
-        former, canvas = self.score, refinement.canvas
+        former = self.score
         score = torch.zeros_like(former).flatten()
         if self.particles.likelihood:
             score = self.particles.likelihood * self._log_p(refinement, after - before)
@@ -52,16 +43,12 @@ class OwnScore:
             again = self._again(refinement) + runs_again(refinement.canvas, self._text)
             score = score - self.particles.repeats * again
         self.score = score.reshape(former.shape)
-        padding = self.vocabulary.pad_id
-        held = ~canvas.open if padding is None else ~canvas.open & (canvas.tokens != padding)
-        self._length = held.sum(-1).clamp_min(1).double().reshape(former.shape)
         return self.score - former
 
     def take(self, rows: Tensor) -> None:
         """Row b becomes what row `rows[b]` was (int64 [R * K], within each text)."""
         self._said = self._said[rows]
         self.score = self.score.flatten()[rows].reshape(self.score.shape)
-        self._length = self._length.flatten()[rows].reshape(self.score.shape)
 
     def _log_p(self, refinement: Refinement, ratio: Tensor) -> Tensor:
         """Log-probability [R * K] of the committed tokens, each step's when they were drawn.

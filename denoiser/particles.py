@@ -42,8 +42,8 @@ class Particles:
     race from there. The target is p(opening) times what is said above of the rest, given the opening: texts of
     different seeds begin differently, where sharpened whole texts are all among the few likeliest. 0: no opening.
 
-    `result`: "sample" takes a particle with the chance of its weight, "best" the one of largest score: r and, scaled
-    to the drafts' mean length in tokens, likelihood * log p - repeats * what is said again.
+    `result`: "sample" takes a particle with the chance of its weight, "best" the one of largest score,
+    r + likelihood * log p - repeats * what is said again.
     Every particle costs as much as a text; particle 0 of text k is drawn as text k without particles is.
     """
 
@@ -90,10 +90,9 @@ class BestOf(Particles):
 class Drafts(Particles):
     """The best of `count` drafts by the run's own log-likelihood, less 3 nats for what is said again.
 
-    That is each token and each run of three (`Particles.repeats`). The drafts share the first tokens (`opening`) and
-    race from there (`ess`); the best is told by both scaled to the drafts' mean length, and what the guides weigh
-    counts too. `Drafts(8, opening=0, ess=0)` are independent. This is how `redraft write` writes with the embedded
-    denoiser.
+    That is each token and each run of three (`Particles.repeats`). The drafts share their first tokens (`opening`), as
+    the likeliest of all texts begin alike, and go on alone (`ess` > 0: they race); what the guides weigh counts too.
+    `Drafts(8, opening=0)` are independent. This is how `redraft write` writes with the embedded denoiser.
     """
 
     def __init__(
@@ -101,8 +100,8 @@ class Drafts(Particles):
         count: int = 8,
         likelihood: float = 1.0,
         repeats: float = 3.0,
-        opening: int = 6,
-        ess: float = 0.5,
+        opening: int = 4,
+        ess: float = 0.0,
     ) -> None:
         super().__init__(
             count=count,

@@ -169,8 +169,7 @@ class Swarm:
         """For the texts of `which` [R] the run is over: C becomes the finished text's own log-weight."""
         owed = self.latest - self.earned + self.pending
         self.log_weight = torch.where(which[:, None], self.log_weight + owed, self.log_weight)
-        own = self.own.fair if self.particles.result == "best" else self.own.score
-        self.scores = torch.where(which[:, None], self.latest + own, self.scores)
+        self.scores = torch.where(which[:, None], self.latest + self.own.score, self.scores)
         self.earned = torch.where(which[:, None], self.latest, self.earned)
         self.pending = torch.where(which[:, None], 0.0, self.pending)
         self.done = self.done | which

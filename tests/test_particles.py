@@ -365,18 +365,17 @@ def test_what_travels_with_a_resampled_particle_is_its_own() -> None:
     assert result.particles.scores == pytest.approx([score for score, _ in expected], abs=1e-4)
 
 
-def test_a_short_draft_is_not_better_for_being_short() -> None:
+def test_the_best_draft_is_the_likeliest_of_any_length() -> None:
     (result,) = Coins(12).write(
-        seed=4, steps=12, selection=LeftToRight(), particles=Drafts(32, repeats=0.0), batch_size=32
+        seed=4, steps=12, selection=LeftToRight(), particles=Drafts(32, repeats=0.0, opening=0), batch_size=32
     )
     population = result.particles
     assert population is not None
     own = coins(12)
-    lengths = [len(text) + 1 for text in population.texts]
-    mean = sum(lengths) / len(lengths)
-    expected = [math.log(own[t]) * mean / n for t, n in zip(population.texts, lengths, strict=True)]
+    expected = [math.log(own[text]) for text in population.texts]
     assert population.scores == pytest.approx(expected, abs=1e-5)
-    assert len(set(lengths)) > 5
+    assert result.text == population.texts[expected.index(max(expected))]
+    assert len({len(text) for text in population.texts}) > 5
 
 
 def test_a_pinned_word_is_said_already_wherever_it_stands() -> None:
@@ -422,7 +421,7 @@ def test_runs_of_three_that_are_said_again_are_counted(ids: list[int], again: in
 
 def test_an_independent_draft_is_the_text_that_its_seed_writes_alone() -> None:
     denoiser = Chaos(small_vocabulary())
-    drafts = Drafts(6, opening=0, ess=0.0)
+    drafts = Drafts(6, opening=0)
     (best,) = denoiser.write(seed=5, steps=5, particles=drafts)
     alone = [denoiser.write(seed=s, steps=5)[0].text for s in row_seeds([5], 6)]
     assert best.particles is not None
@@ -506,7 +505,7 @@ def test_drafts_share_an_opening_of_a_quarter_at_most() -> None:
     denoiser = Chain(12)
     options = {"selection": LeftToRight(), "steps": 12}
     for opening, common in ((2, 2), (6, 3), (0, 0)):
-        (result,) = denoiser.write(seed=2, particles=Drafts(16, opening=opening, ess=0.0), **options)
+        (result,) = denoiser.write(seed=2, particles=Drafts(16, opening=opening), **options)
         (alone,) = denoiser.write(seed=2, **options)
         assert result.particles is not None
         assert result.particles.texts[0] == alone.text
@@ -514,12 +513,10 @@ def test_drafts_share_an_opening_of_a_quarter_at_most() -> None:
         assert len({t[: common + 1] for t in result.particles.texts}) > 1
         tokens = {p: t for c in result.trace for p, t in zip(c.positions, c.tokens, strict=True)}
         assert tuple(tokens[i] for i in range(12)) == result.tokens
-    (few,) = Chain(3).write(seed=2, particles=Drafts(16, ess=0.0), selection=LeftToRight(), steps=3)
+    (few,) = Chain(3).write(seed=2, particles=Drafts(16), selection=LeftToRight(), steps=3)
     assert few.particles is not None
     assert len({t[0] for t in few.particles.texts}) > 1  # of three tokens nothing is in common
-    (filled,) = denoiser.write(
-        Infill("abcabcabc___"), length=12, seed=2, particles=Drafts(16, ess=0.0), **options
-    )
+    (filled,) = denoiser.write(Infill("abcabcabc___"), length=12, seed=2, particles=Drafts(16), **options)
     assert filled.particles is not None
     assert len({t[9:] for t in filled.particles.texts}) > 4  # nine of twelve are pinned: nor here
 

@@ -27,6 +27,7 @@ def main() -> None:
     parser.add_argument("--likelier", type=float, default=Preference.likelier)
     parser.add_argument("--replay", type=float, default=Preference.replay)
     parser.add_argument("--real", type=float, default=0.04, help="share of rows of real text")
+    parser.add_argument("--joined", type=float, default=0.0, help="share of rows of two passages")
     parser.add_argument("--hand", type=_hand, action="append", help="NUMBER:WEIGHT, from this hand on")
     parser.add_argument("--seed", type=int, default=Preference.seed)
     parser.add_argument("--device", default=Preference.device)
@@ -42,7 +43,7 @@ def main() -> None:
         replay=options.replay,
         seed=options.seed,
         device=options.device,
-        mixture=Mixture(real=options.real, hands=tuple(options.hand or Mixture.hands)),
+        mixture=Mixture(real=options.real, joined=options.joined, hands=tuple(options.hand or Mixture.hands)),
     )
     release = prefer(
         options.release,

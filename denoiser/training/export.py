@@ -16,7 +16,7 @@ from redraft.denoiser.training.rows import CANVAS
 from redraft.denoiser.training.tokenizer import EOS, MASK, PAD, TextCodec
 
 FORMAT = 1
-DECODING: dict[str, Any] = {"steps": 64, "selection": {"name": "left-to-right"}, "temperature": 0.5}
+DECODING: dict[str, Any] = {"steps": 64, "selection": {"name": "left-to-right"}, "temperature": 0.6}
 DRAFTS = 8
 
 

@@ -37,6 +37,9 @@ class _Compound(HardGuide):
         rooms = [room for guide in self.guides if (room := guide.room()) is not None]
         return max(rooms, default=None)
 
+    def fits(self) -> bool:
+        return any(guide.fits() for guide in self.guides)
+
     def bind(self, scene: Scene) -> Bound:
         return _BoundCompound(self, scene, self.language(scene), [guide.bind(scene) for guide in self.guides])
 

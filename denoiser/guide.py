@@ -73,6 +73,10 @@ class Guide(Checked, ABC):
         """How many tokens a text under this guide may want, as a hint for the canvas; None: no opinion."""
         return None
 
+    def fits(self) -> bool:
+        """Whether `room` is what the text fills: how wide the canvas is tells a denoiser something then."""
+        return False
+
     def fields(self) -> dict[str, Any]:
         """The description's fields by name; a field that is None is left out."""
         pairs = ((f.name, getattr(self, f.name)) for f in dataclasses.fields(self))  # type: ignore[arg-type]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,8 @@ class Prompt:
     tokens [B, P] int64, all that the denoiser reads before the canvas (its begin token and tags included), and
     mask [B, P] bool (False: padding, on the left; `padded` where there is any); `lengths` the rows' own
     lengths, known on the host; `text` as the caller gave it (the first row's, where rows differ; `texts` has
-    each row's), put into the chat template where `chat`; `condition` names the denoiser's own tags, such as
+    each row's), put into the chat template where `chat`; `fitted` where the canvas is as wide as the text, so that
+    its width says something; `condition` names the denoiser's own tags, such as
     {"genre": "tale"}.
     """
 
@@ -37,12 +38,13 @@ class Prompt:
     lengths: tuple[int, ...] = ()
     texts: tuple[str, ...] = ()
     chat: bool = False
+    fitted: bool = False
 
     def again(self, denoiser: Denoiser, batch: int, condition: Mapping[str, str]) -> Prompt:
         """The same rows' texts behind other tags, or for another denoiser; raises as its `prepare` does."""
         more: dict[str, Any] = {"chat": True} if self.chat else {}
         given = list(self.texts) if len(set(self.texts)) > 1 else self.text
-        return denoiser.prepare(given, batch, condition, **more)
+        return replace(denoiser.prepare(given, batch, condition, **more), fitted=self.fitted)
 
     @property
     def positions(self) -> Tensor:

@@ -6,6 +6,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
@@ -151,6 +152,7 @@ def _run(
     scene = steering.scene
     count = settings.particles.count if settings.particles else 1
     ready = prompts.ready(denoiser, count)
+    ready = replace(ready, fitted=held is not None or any(guide.fits() for guide in guides))
     random = Randomness(row_seeds(seeds, count), denoiser.device)
     canvas = denoiser.noise.blank(scene.length, random)
     canvas = canvas if held is None else canvas.pin(held, held >= 0)

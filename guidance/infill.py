@@ -124,6 +124,9 @@ class Infill(HardGuide):
         words = sum(aim(p.least, p.most, 7) for p in self.parts if isinstance(p, Blank))
         return 1 + text + round(1.15 * words)
 
+    def fits(self) -> bool:
+        return True
+
     def align(self, text: str) -> list[Span] | None:
         """Where each part of the template stands in a text, or None where the text is not the template.
 

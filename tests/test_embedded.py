@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
 
@@ -10,7 +11,17 @@ import pytest
 import torch
 from transformers import BertForMaskedLM
 
-from redraft.denoiser import Canvas, Denoiser, InvalidGuideError, Scene, Step, UnsupportedModelError, load
+from redraft.denoiser import (
+    Canvas,
+    Denoiser,
+    Guide,
+    InvalidGuideError,
+    Prompt,
+    Scene,
+    Step,
+    UnsupportedModelError,
+    load,
+)
 from redraft.denoiser.models.embedded import HOME, Embedded
 from redraft.guidance import Infill, Keywords, Sentences, Words
 
@@ -69,6 +80,37 @@ def test_without_room_in_sight_a_canvas_of_any_width_says_the_same(denoiser: Den
     torch.testing.assert_close(narrow, wide, atol=2e-4, rtol=1e-4)
     assert not torch.allclose(read(20, room=True), read(60, room=True), atol=0.1)
     assert not torch.allclose(narrow, read(20, room=True), atol=0.1)
+
+
+@pytest.mark.parametrize(
+    ("guides", "fitted"),
+    [
+        ([], False),
+        ([Words(5, 12)], False),
+        ([Infill("The old man [[1]].")], True),
+        ([Words(3, 12), Infill("The old man [[1]].") & Keywords("home")], True),
+    ],
+)
+def test_the_room_is_seen_where_the_canvas_is_as_wide_as_the_text(
+    denoiser: Denoiser, monkeypatch: pytest.MonkeyPatch, guides: list[Guide], fitted: bool
+) -> None:
+    """An infill's canvas tells how much is missing: with it 26 of 60 words come back, without it 15."""
+    seen: list[bool] = []
+    call = Embedded.__call__
+
+    def spy(self: Embedded, canvas: Canvas, prompt: Prompt) -> torch.Tensor:
+        seen.append(prompt.fitted)
+        return call(self, canvas, prompt)
+
+    monkeypatch.setattr(Embedded, "__call__", spy)
+    denoiser.write(guides, seed=1, steps=2)
+    assert set(seen) == {fitted}
+    canvas = Canvas.blank(1, 12, denoiser.noise.fill)
+    plain = denoiser.prepare("", 1)
+    other = replace(plain, fitted=True)
+    with_room, without = (that_sees(denoiser, room)(canvas, plain) for room in (True, False))
+    torch.testing.assert_close(that_sees(denoiser, False)(canvas, other), with_room)
+    assert not torch.allclose(with_room, without, atol=0.1)
 
 
 def test_prompts_that_differ_by_row_are_single_runs(denoiser: Denoiser) -> None:

@@ -29,7 +29,7 @@ class Embedded(OneSequence):
     """A small BERT-shaped diffusion model: `[genre] [tone] prompt canvas`, EOS then padding to the end.
 
     `attend_room`: whether positions see the open ones behind all that is committed, and so how wide the canvas is. If
-    not, a text ends where it would end on any canvas.
+    not, a text ends where it would end on any canvas. They see them where the canvas is `fitted` to the text.
     `conditions` has the kinds "genre" and "tone"; a kind that is not given is the tag "none".
     """
 
@@ -65,18 +65,16 @@ class Embedded(OneSequence):
         if prompt.padded:
             whole = torch.cat([prompt.mask, torch.ones_like(canvas.open)], dim=1)
             place = (whole.long().cumsum(-1) - 1).clamp_min(0)
-        if prompt.padded or not self.attend_room:
-            seen = torch.cat([prompt.mask, self._seen(canvas)], dim=1)
+        room = self.attend_room or prompt.fitted
+        if prompt.padded or not room:
+            seen = torch.cat([prompt.mask, torch.ones_like(canvas.open) if room else _written(canvas)], dim=1)
         logits: Tensor = self.model(tokens, prompt.tokens.shape[1], seen, place)
         return logits.float().index_fill_(-1, self._never, -torch.inf)
 
-    def _seen(self, canvas: Canvas) -> Tensor:
-        """bool [B, L]: what a position sees of the canvas beside itself."""
-        if self.attend_room:
-            return torch.ones_like(canvas.open)
-        return (
-            (~canvas.open).flip(-1).cummax(-1).values.flip(-1)
-        )  # open, and nothing committed behind it: room
+
+def _written(canvas: Canvas) -> Tensor:
+    """bool [B, L]: all but the open positions that have nothing committed behind them."""
+    return (~canvas.open).flip(-1).cummax(-1).values.flip(-1)
 
 
 def _drafts(folder: Path, card: Mapping[str, Any]) -> int:

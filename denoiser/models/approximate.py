@@ -122,7 +122,8 @@ class Approximate(Embedded):
 
     def _full(self, canvas: Canvas, prompt: Prompt, first: Tensor, rows: Tensor) -> _Memory:
         tokens, place, seen = self._sequence(canvas, prompt, rows)
-        hidden, pairs = _through(self.model, tokens, place, seen)
+        every = torch.arange(tokens.shape[1], device=self.device)[None]
+        hidden, pairs = _through(self.model, tokens, place, _looks(seen, every))
         logits = self.finish(self.model.logits(hidden[:, prompt.tokens.shape[1] :]))
         return _Memory(canvas.tokens[rows], first, torch.zeros_like(rows), logits, pairs)
 
@@ -131,14 +132,25 @@ class Approximate(Embedded):
         tokens, place, seen = self._sequence(canvas, prompt, rows)
         at = at + prompt.tokens.shape[1]
         kept = pairs if len(rows) == len(pairs) else pairs[rows]
-        hidden, _ = _through(self.model, tokens.gather(1, at), place.gather(1, at), seen, kept, at)
+        hidden, _ = _through(
+            self.model, tokens.gather(1, at), place.gather(1, at), _looks(seen, at), kept, at
+        )
         return self.finish(self.model.logits(hidden))
 
     def _sequence(self, canvas: Canvas, prompt: Prompt, rows: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Tokens and places [b, N] of prompt and canvas; [b, 1, 1, N] False at padding, None where there is none."""
-        seen = torch.cat([prompt.mask, torch.ones_like(canvas.open)], dim=1)[rows]
+        """Tokens, places and what is seen [b, N] of prompt and canvas; None where all is."""
+        whole = torch.cat([prompt.mask, torch.ones_like(canvas.open)], dim=1)[rows]
         tokens = torch.cat([prompt.tokens, canvas.tokens], dim=1)[rows]
-        return tokens, positions(seen), seen[:, None, None] if prompt.padded else None
+        seen = self.seen(canvas, prompt)
+        return tokens, positions(whole), None if seen is None else seen[rows]
+
+
+def _looks(seen: Tensor | None, at: Tensor) -> Tensor | None:
+    """bool [b, 1, n, N]: where the positions `at` [b or 1, n] look: at what is seen, and at themselves."""
+    if seen is None:
+        return None
+    place = torch.arange(seen.shape[1], device=seen.device)
+    return (seen[:, None] | (at[..., None] == place))[:, None]
 
 
 def _through(
@@ -152,7 +164,7 @@ def _through(
     """Last hidden states [B, n, width] of tokens [B, n], and the keys and values of all positions.
 
     `kept` [B, layers, N, 2 * width] are those of a full pass, in which the positions `at` [B, n] get their own;
-    None: the tokens see each other alone. `seen` [B, 1, 1, N] bool is False at padding.
+    None: the tokens see each other alone. `seen` [B, 1, n, N] bool: where each of them looks.
     """
     hidden = encoder.norm(encoder.tokens(tokens) + encoder.positions(place))
     width, stored = hidden.shape[-1], []

@@ -14,6 +14,7 @@ from torch import Tensor
 from redraft.denoiser.canvas import Canvas
 from redraft.denoiser.errors import InvalidGuideError, UnsupportedModelError
 from redraft.denoiser.models.encoder import Encoder, read_encoder
+from redraft.denoiser.models.layout import positions
 from redraft.denoiser.models.sequence import OneSequence
 from redraft.denoiser.particles import Drafts
 from redraft.denoiser.settings import Settings
@@ -61,15 +62,18 @@ class Embedded(OneSequence):
     def __call__(self, canvas: Canvas, prompt: Prompt) -> Tensor:
         """As `OneSequence`, with the head computed for the canvas alone."""
         tokens = torch.cat([prompt.tokens, canvas.tokens], dim=1)
-        seen = place = None
+        place = None
         if prompt.padded:
-            whole = torch.cat([prompt.mask, torch.ones_like(canvas.open)], dim=1)
-            place = (whole.long().cumsum(-1) - 1).clamp_min(0)
-        room = self.attend_room or prompt.fitted
-        if prompt.padded or not room:
-            seen = torch.cat([prompt.mask, torch.ones_like(canvas.open) if room else _written(canvas)], dim=1)
-        logits: Tensor = self.model(tokens, prompt.tokens.shape[1], seen, place)
+            place = positions(torch.cat([prompt.mask, torch.ones_like(canvas.open)], dim=1))
+        logits: Tensor = self.model(tokens, prompt.tokens.shape[1], self.seen(canvas, prompt), place)
         return logits.float().index_fill_(-1, self._never, -torch.inf)
+
+    def seen(self, canvas: Canvas, prompt: Prompt) -> Tensor | None:
+        """bool [B, N]: what other positions see of prompt and canvas; None: all of it."""
+        room = self.attend_room or prompt.fitted
+        if room and not prompt.padded:
+            return None
+        return torch.cat([prompt.mask, torch.ones_like(canvas.open) if room else _written(canvas)], dim=1)
 
 
 def _written(canvas: Canvas) -> Tensor:

@@ -47,7 +47,12 @@ def main() -> None:
         device=options.device,
         compile=options.compile,
         share_cores=not options.all_threads,
-        mixture=Mixture(real=options.real, roomy=options.roomy, hands=tuple(options.hand or Mixture.hands)),
+        mixture=Mixture(
+            real=options.real,
+            roomy=options.roomy,
+            joined=options.joined,
+            hands=tuple(options.hand or Mixture.hands),
+        ),
         masking=Masking(leaning=options.leaning, streams=options.streams),
         evaluate_every=60 * options.evaluate_minutes,
     )
@@ -82,6 +87,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--roomy", type=float, default=Mixture.roomy, help="share of batches with room to spare"
     )
+    parser.add_argument("--joined", type=float, default=Mixture.joined, help="share of rows of two passages")
     parser.add_argument("--hand", type=_hand, action="append", help="NUMBER:WEIGHT, from this hand on")
     parser.add_argument("--leaning", type=float, default=Masking.leaning, help="share of rows that lean")
     parser.add_argument(

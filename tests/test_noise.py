@@ -160,7 +160,7 @@ def proposal(logits: torch.Tensor, open: torch.Tensor | None = None, **changes: 
     free = canvas.open if open is None else open
     ones = torch.ones(rows, dtype=torch.int64)
     return replace(Proposal(step, canvas.tokens, torch.ones(rows, length), free, ones, ones == 0,
-                            torch.zeros(rows, length)), **changes)  # fmt: skip
+                            torch.zeros(rows, length), canvas.open & ~free), **changes)  # fmt: skip
 
 
 def denoiser_prompt(rows: int) -> Prompt:

@@ -142,11 +142,14 @@ def test_the_same_seed_gives_the_same_weights(folder: Path, release: Path, tmp_p
 
 
 def test_verdicts_are_read_as_they_stand(tmp_path: Path) -> None:
-    (tmp_path / "tale.tsv").write_text("P\tnone\tA king wept.\nF\tpositive\tA\tking.\n", encoding="utf-8")
+    (tmp_path / "tale.tsv").write_text(
+        "P\tnone\tA king wept.\nF\tpositive\tA\tking.\nC\tnone\tOnce.\n", encoding="utf-8"
+    )
     found = read_verdicts(tmp_path)
     assert [(v.draft.text, v.draft.genre, v.draft.tone, v.stands) for v in found] == [
         ("A king wept.", "tale", "none", True),
         ("A\tking.", "tale", "positive", False),
+        ("Once.", "tale", "none", False),
     ]
 
 

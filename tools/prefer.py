@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 
+from redraft.denoiser.training.masking import Masking
 from redraft.denoiser.training.preference import Moment, Preference, prefer, read_verdicts
 from redraft.denoiser.training.rows import Mixture
 
@@ -28,6 +29,9 @@ def main() -> None:
     parser.add_argument("--replay", type=float, default=Preference.replay)
     parser.add_argument("--real", type=float, default=0.04, help="share of rows of real text")
     parser.add_argument("--joined", type=float, default=0.0, help="share of rows of two passages")
+    parser.add_argument(
+        "--streams", type=float, default=Masking.streams, help="share of batches of the corpus in two streams"
+    )
     parser.add_argument("--hand", type=_hand, action="append", help="NUMBER:WEIGHT, from this hand on")
     parser.add_argument("--seed", type=int, default=Preference.seed)
     parser.add_argument("--device", default=Preference.device)
@@ -43,6 +47,7 @@ def main() -> None:
         replay=options.replay,
         seed=options.seed,
         device=options.device,
+        masking=Masking(streams=options.streams),
         mixture=Mixture(real=options.real, joined=options.joined, hands=tuple(options.hand or Mixture.hands)),
     )
     release = prefer(

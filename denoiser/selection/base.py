@@ -21,7 +21,8 @@ class Proposal:
     draft [B, L] int64; confidence [B, L]: exact posterior marginal of each drafted token, 1 at committed
     positions; free [B, L] bool: open, and not certain anyway (posterior near 1, as where the language forces a
     token) and no anchor; quota [B] int64: how many free positions the budget would commit now, 0 where anchors fill
-    it; last [B] bool: the budget ends with this step; uniform [B, L] float64 in [0, 1): this step's own randomness.
+    it; last [B] bool: the budget ends with this step; uniform [B, L] float64 in [0, 1): this step's own randomness;
+    sure [B, L] bool: what is committed at this step whatever is chosen, the certain tokens and the anchors.
     """
 
     step: Step
@@ -31,6 +32,7 @@ class Proposal:
     quota: Tensor
     last: Tensor
     uniform: Tensor
+    sure: Tensor
 
     @cached_property
     def entropy(self) -> Tensor:
@@ -52,7 +54,7 @@ class Selection(Checked, ABC):
 
     @abstractmethod
     def __call__(self, proposal: Proposal) -> Tensor:
-        """bool [B, L]: positions to commit, within `proposal.free`; at least one in a row with a quota."""
+        """bool [B, L]: positions to commit, within `proposal.free`; at least one where there is a quota, nothing `sure`."""
 
 
 def highest(score: Tensor, free: Tensor, count: Tensor) -> Tensor:

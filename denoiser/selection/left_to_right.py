@@ -17,8 +17,9 @@ class LeftToRight(Selection):
 
     Every run of free neighbours is written from its left. A quota of q commits the first of the q leftmost runs; where
     there are fewer runs, every d-th position of each, d as small as q allows: neighbours that are drawn
-    together clash. Of 32 open positions and a quota of 2 it takes 0 and 16, then 1 and 17, and so on. Commits at a
-    distance are from dilated unmasking (Luxembourg et al. 2025).
+    together clash. Of 32 open positions and a quota of 2 it takes 0 and 16, then 1 and 17, and so on. So do a token
+    that is certain, or an anchor, and what is drawn behind it without having seen it: that waits for the next step.
+    Commits at a distance are from dilated unmasking (Luxembourg et al. 2025).
     """
 
     name: ClassVar[str] = "left-to-right"
@@ -39,4 +40,6 @@ class LeftToRight(Selection):
             low, high = torch.where(within, low, middle + 1), torch.where(within, middle, high)
         # where no stride gives the quota exactly, what is short comes from the next smaller one
         rank = 2.0 * parted(high) + parted((high - 1).clamp_min(1))
-        return highest(rank, free, quota)
+        taken = highest(rank, free, quota)
+        beside = (place > 0) & proposal.sure.roll(1, -1)
+        return taken & ~(beside & ~proposal.last[:, None])

@@ -33,7 +33,7 @@ _HELD = 20  # one draft in so many is held out, by a hash of its text
 
 @dataclass(frozen=True)
 class Verdict:
-    """A draft of the denoiser's own, and whether a reader let it stand."""
+    """A draft of the denoiser's own, and whether it stands: a reader let it, and it is not copied."""
 
     draft: Passage
     stands: bool
@@ -76,7 +76,7 @@ class Moment:
 
 
 def read_verdicts(folder: Path) -> list[Verdict]:
-    """The drafts of `GENRE.tsv`, a line each: `P` (it stands) or `F`, the tone that was told, the text.
+    """The drafts of `GENRE.tsv`, a line each: `P` (it stands), `F` (not) or `C` (copied), the tone told, the text.
 
     Raises `CorpusError` for a folder without them and a line that is none.
     """
@@ -90,9 +90,9 @@ def read_verdicts(folder: Path) -> list[Verdict]:
         for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
             verdict, _, rest = line.partition("\t")
             tone, _, text = rest.partition("\t")
-            if verdict not in ("P", "F") or tone not in TONES or not text.strip():
+            if verdict not in ("P", "F", "C") or tone not in TONES or not text.strip():
                 raise CorpusError(
-                    f"{file}:{number}: {line[:40]!r} is no verdict; write P or F, a tone, the text"
+                    f"{file}:{number}: {line[:40]!r} is no verdict; write P, F or C, a tone, the text"
                 )
             found.append(Verdict(Passage(text, file.stem, tone, file.stem), verdict == "P"))
     return found

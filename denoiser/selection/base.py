@@ -54,7 +54,7 @@ class Selection(Checked, ABC):
 
     @abstractmethod
     def __call__(self, proposal: Proposal) -> Tensor:
-        """bool [B, L]: positions to commit, within `proposal.free`; at least one where there is a quota, nothing `sure`."""
+        """bool [B, L]: positions to commit, within `proposal.free`; at least one, given a quota and nothing `sure`."""
 
 
 def highest(score: Tensor, free: Tensor, count: Tensor) -> Tensor:

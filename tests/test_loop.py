@@ -22,11 +22,13 @@ from redraft.denoiser import (
     Margin,
     Prompt,
     Random,
+    Reconsider,
     Refinement,
     Scene,
     Settings,
     Steering,
     Uncertain,
+    Uniform,
     UnsatisfiableError,
     refine,
 )
@@ -285,6 +287,33 @@ def test_what_is_drawn_behind_a_certain_token_has_seen_it() -> None:
     p = 1 / (1 + math.exp(-3))
     assert {t[0] for t in texts} == {"a"}
     assert abs(sum(t == "ab" for t in texts) / 400 - p) < 4 * math.sqrt(p * (1 - p) / 400)
+
+
+def test_a_certain_token_that_stands_keeps_nothing_waiting() -> None:
+    """Uniform noise opens every position again: what stands has been seen, and its followers are accepted in turn."""
+
+    class Flat(Exact):
+        def __call__(self, canvas: Canvas, prompt: Prompt) -> Tensor:
+            logits = torch.zeros(*canvas.tokens.shape, 3)
+            logits[:, ::2, 0] = 50.0
+            logits[..., 2] = -torch.inf
+            return logits
+
+    denoiser = Flat(torch.ones([2] * 8), "ab")
+    denoiser.noise = Uniform(2)
+    settings = Settings(steps=8, selection=LeftToRight(), revision=Reconsider())
+    random = Randomness([3])
+    steps = refine(
+        denoiser,
+        denoiser.noise.blank(8, random),
+        Steering([], Scene(denoiser.vocabulary, denoiser.device, 1, 8, 8)),
+        prompt=denoiser.prepare("", 1, None),
+        settings=settings,
+        random=random,
+    )
+    accepted = [int(step.committed[0].sum()) for step in steps]
+    assert accepted == sorted(accepted)
+    assert accepted[-2] == 8
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.01, 0.1])

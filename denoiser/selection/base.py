@@ -22,7 +22,7 @@ class Proposal:
     positions; free [B, L] bool: open, and not certain anyway (posterior near 1, as where the language forces a
     token) and no anchor; quota [B] int64: how many free positions the budget would commit now, 0 where anchors fill
     it; last [B] bool: the budget ends with this step; uniform [B, L] float64 in [0, 1): this step's own randomness;
-    sure [B, L] bool: what is committed at this step whatever is chosen, the certain tokens and the anchors.
+    sure [B, L] bool: certain tokens and anchors, committed at this step whatever is chosen, that stood nowhere before.
     """
 
     step: Step

@@ -142,9 +142,10 @@ def _refine(
             sure = sure | (anchors & frame.where)
             quota = (quota - (free & sure).sum(-1)).clamp_min(0)
             free = free & ~sure
-        unseen = sure & shown.open & (shown.tokens != draft)
-        uniforms = uniform[:, :end, 2]
-        proposal = Proposal(step, draft, confidence, free, quota, frame.left == 1, uniforms, unseen)
+        unseen = sure & (draft != shown.tokens)
+        proposal = Proposal(
+            step, draft, confidence, free, quota, frame.left == 1, uniform[:, :end, 2], unseen
+        )
         chosen = settings.selection(proposal) | sure
         stood = torch.where(((draft == before) | ~frame.where).all(-1), stood + 1, 0)
         going = able.any(-1) & (frame.left > 1)

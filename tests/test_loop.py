@@ -10,7 +10,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor
 from toys import Chaos, Exact, small_vocabulary
 
 from redraft.denoiser import (
@@ -218,9 +217,11 @@ def test_confidence_leans_to_the_left() -> None:
         Confidence(lean=-1)
 
 
-def _from_the_left(free: list[bool], quota: int, sure: tuple[int, ...] = (), last: bool = False) -> list[int]:
+def _from_the_left(
+    free: list[bool], quota: int, unseen: tuple[int, ...] = (), last: bool = False
+) -> list[int]:
     shown = torch.tensor([free])
-    settled = torch.tensor([[i in sure for i in range(len(free))]])
+    settled = torch.tensor([[i in unseen for i in range(len(free))]])
     step: Any = None  # the order looks at no draft
     nothing = torch.zeros(shown.shape, dtype=torch.float64)
     proposal = Proposal(
@@ -261,9 +262,9 @@ def test_left_to_right_writes_several_runs_from_their_left() -> None:
 def test_left_to_right_draws_nothing_behind_what_is_committed_unseen() -> None:
     free = [i > 0 for i in range(9)]
     assert _from_the_left(free, 1) == [1]
-    assert _from_the_left(free, 1, sure=(0,)) == []
-    assert _from_the_left(free, 2, sure=(0,)) == [5]
-    assert _from_the_left(free, 8, sure=(0,), last=True) == list(range(1, 9))
+    assert _from_the_left(free, 1, unseen=(0,)) == []
+    assert _from_the_left(free, 2, unseen=(0,)) == [5]
+    assert _from_the_left(free, 8, unseen=(0,), last=True) == list(range(1, 9))
 
 
 class Followers(Exact):
@@ -272,7 +273,7 @@ class Followers(Exact):
     def __init__(self) -> None:
         super().__init__(torch.ones(3, 3), "abc")
 
-    def __call__(self, canvas: Canvas, prompt: Prompt) -> Tensor:
+    def __call__(self, canvas: Canvas, prompt: Prompt) -> torch.Tensor:
         logits = torch.full((*canvas.tokens.shape, 4), -1e9)
         logits[:, 0, 0] = 0.0
         seen = ~canvas.open[:, 0]
@@ -293,7 +294,7 @@ def test_a_certain_token_that_stands_keeps_nothing_waiting() -> None:
     """Uniform noise opens every position again: what stands has been seen, and its followers are accepted in turn."""
 
     class Flat(Exact):
-        def __call__(self, canvas: Canvas, prompt: Prompt) -> Tensor:
+        def __call__(self, canvas: Canvas, prompt: Prompt) -> torch.Tensor:
             logits = torch.zeros(*canvas.tokens.shape, 3)
             logits[:, ::2, 0] = 50.0
             logits[..., 2] = -torch.inf

@@ -22,7 +22,7 @@ class Proposal:
     positions; free [B, L] bool: open, and not certain anyway (posterior near 1, as where the language forces a
     token) and no anchor; quota [B] int64: how many free positions the budget would commit now, 0 where anchors fill
     it; last [B] bool: the budget ends with this step; uniform [B, L] float64 in [0, 1): this step's own randomness;
-    sure [B, L] bool: certain tokens and anchors, committed at this step whatever is chosen, that stood nowhere before.
+    unseen [B, L] bool: certain tokens and anchors, committed whatever is chosen, that are not on the canvas yet.
     """
 
     step: Step
@@ -32,7 +32,7 @@ class Proposal:
     quota: Tensor
     last: Tensor
     uniform: Tensor
-    sure: Tensor
+    unseen: Tensor
 
     @cached_property
     def entropy(self) -> Tensor:
@@ -54,7 +54,7 @@ class Selection(Checked, ABC):
 
     @abstractmethod
     def __call__(self, proposal: Proposal) -> Tensor:
-        """bool [B, L]: positions to commit, within `proposal.free`; at least one, given a quota and nothing `sure`."""
+        """bool [B, L]: positions to commit, within `proposal.free`; at least one, given a quota and nothing `unseen`."""
 
 
 def highest(score: Tensor, free: Tensor, count: Tensor) -> Tensor:

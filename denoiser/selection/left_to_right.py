@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from redraft.denoiser.selection.base import Proposal, Selection, highest
 
@@ -41,5 +42,5 @@ class LeftToRight(Selection):
         # where no stride gives the quota exactly, what is short comes from the next smaller one
         rank = 2.0 * parted(high) + parted((high - 1).clamp_min(1))
         taken = highest(rank, free, quota)
-        beside = (place > 0) & proposal.sure.roll(1, -1)
-        return taken & ~(beside & ~proposal.last[:, None])
+        behind = pad(proposal.unseen[:, :-1], (1, 0))
+        return taken & (proposal.last[:, None] | ~behind)

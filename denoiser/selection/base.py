@@ -54,7 +54,7 @@ class Selection(Checked, ABC):
 
     @abstractmethod
     def __call__(self, proposal: Proposal) -> Tensor:
-        """bool [B, L]: positions to commit, within `proposal.free`; at least one, given a quota and nothing `unseen`."""
+        """bool [B, L]: positions to commit, within `proposal.free`; at least one if there is a quota, none `unseen`."""
 
 
 def highest(score: Tensor, free: Tensor, count: Tensor) -> Tensor:

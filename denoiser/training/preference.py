@@ -33,10 +33,11 @@ _HELD = 20  # one draft in so many is held out, by a hash of its text
 
 @dataclass(frozen=True)
 class Verdict:
-    """A draft of the denoiser's own, and whether it stands: a reader let it, and it is not copied."""
+    """A draft of the denoiser's own, and whether it stands: a reader let it, and it is not `copied`."""
 
     draft: Passage
     stands: bool
+    copied: bool = False
 
     @property
     def held_out(self) -> bool:
@@ -94,7 +95,7 @@ def read_verdicts(folder: Path) -> list[Verdict]:
                 raise CorpusError(
                     f"{file}:{number}: {line[:40]!r} is no verdict; write P, F or C, a tone, the text"
                 )
-            found.append(Verdict(Passage(text, file.stem, tone, file.stem), verdict == "P"))
+            found.append(Verdict(Passage(text, file.stem, tone, file.stem), verdict == "P", verdict == "C"))
     return found
 
 

@@ -151,6 +151,7 @@ def test_verdicts_are_read_as_they_stand(tmp_path: Path) -> None:
         ("A\tking.", "tale", "positive", False),
         ("Once.", "tale", "none", False),
     ]
+    assert [v.copied for v in found] == [False, False, True]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
-from embedded import grams
+from embedded import copied, grams
 from judges import Fluency
 
 from redraft.denoiser.training.corpus import read_corpus
@@ -32,10 +32,8 @@ FROZEN, LAYERS, WIDTH = 12, 21, 576
 LONGEST = 60  # tokens of SmolLM2
 BATCH = 64
 STANDS, FALLS = 0.25, 0.5  # of a genre and length: the best quarter stands, the worse half does not
-COPIED, PARTLY = (
-    0.15,
-    0.05,
-)  # share of 8-grams: beyond the first a draft is copied, beyond the second it does not stand
+COPIED = 0.15  # a larger share of 8-grams that stand in the corpus, and a draft is copied
+PARTLY = 0.05  # a larger one, and it does not stand
 USUAL = 0.4  # standard deviations of the score that one standard deviation of how usual a draft's words are takes off
 WORDS = range(9, 31)
 
@@ -63,13 +61,9 @@ class Critic(nn.Module):
 
     def learned(self) -> dict[str, Tensor]:
         """What is trained."""
-        return {
-            name: value
-            for name, value in self.state_dict().items()
-            if not name.startswith(("tokens", "below", "rotary"))
-        }
+        return {name: value.detach() for name, value in self.named_parameters() if value.requires_grad}
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def lower(self, ids: Tensor, real: Tensor) -> Tensor:
         """The frozen layers' states [B, N, width], bfloat16."""
         return self._through(self.below, self.tokens(ids), real)
@@ -103,7 +97,6 @@ def learn(verdicts: Sequence[Verdict], out: Path, *, epochs: float, rate: float,
     stands = torch.tensor([float(v.stands) for v in verdicts])
     held = np.array([v.held_out for v in verdicts])
     train, test = (np.flatnonzero(which) for which in (~held, held))
-    test = test[np.argsort(length[test])]
     head = [*critic.norm.parameters(), *critic.head.parameters()]
     rates = [rate, 10 * rate]
     optimiser = torch.optim.AdamW(
@@ -136,12 +129,7 @@ def learn(verdicts: Sequence[Verdict], out: Path, *, epochs: float, rate: float,
 
 def judge(critic: Critic, drafts: Sequence[dict[str, str]]) -> np.ndarray:
     """The critic's log-odds of the drafts."""
-    encoded = critic.encode([draft["text"] for draft in drafts])
-    order = np.argsort([len(ids) for ids in encoded])
-    scores = np.zeros(len(drafts))
-    states = _lower_states(critic, [encoded[k] for k in order])
-    scores[order] = _scores(critic, states)
-    return scores
+    return _scores(critic, _lower_states(critic, critic.encode([draft["text"] for draft in drafts])))
 
 
 def whole(drafts: Sequence[dict[str, str]]) -> list[dict[str, str]]:
@@ -158,28 +146,28 @@ def whole(drafts: Sequence[dict[str, str]]) -> list[dict[str, str]]:
 
 
 def verdicts_of(
-    drafts: Sequence[dict[str, str]], scores: np.ndarray, known: frozenset[tuple[str, ...]]
+    drafts: Sequence[dict[str, str]], scores: np.ndarray, known: set[tuple[str, ...]]
 ) -> dict[str, list[str]]:
     """The lines of GENRE.tsv by genre: of each genre and length the best stand and the worse half do not.
 
     What is told in the words of many other drafts counts as worse by `USUAL`; what is copied does not stand.
     """
-    words = [tuple(draft["text"].lower().split()) for draft in drafts]
-    often = Counter(gram for text in words for gram in set(_runs(text)))
-    usual = np.array([np.mean([np.log(often[gram]) for gram in _runs(text)] or [0.0]) for text in words])
+    runs = [grams(draft["text"], 4) for draft in drafts]
+    often = Counter(run for some in runs for run in set(some))
+    usual = np.array([np.mean([np.log(often[run]) for run in some] or [0.0]) for some in runs])
     by: dict[tuple[str, int], list[int]] = defaultdict(list)
     for k, draft in enumerate(drafts):
-        by[draft["genre"], len(words[k]) // 2].append(k)
+        by[draft["genre"], len(draft["text"].split()) // 2].append(k)
     lines: dict[str, list[str]] = defaultdict(list)
     for (genre, _), some in sorted(by.items()):
         spread = usual[some] - usual[some].mean()
         value = scores[some] - USUAL * scores[some].std() * spread / max(float(spread.std()), 1e-9)
         place = np.argsort(np.argsort(-value)) / len(some)
         for k, rank in zip(some, place, strict=True):
-            copied = _share(drafts[k]["text"], known)
-            if copied > COPIED:
+            share = copied([drafts[k]["text"]], known)
+            if share > COPIED:
                 mark = "C"
-            elif rank < STANDS and scores[k] > 0 and copied <= PARTLY:
+            elif rank < STANDS and scores[k] > 0 and share <= PARTLY:
                 mark = "P"
             elif rank >= 1 - FALLS:
                 mark = "F"
@@ -189,32 +177,34 @@ def verdicts_of(
     return lines
 
 
+def _by_length(rows: Sequence[Sequence[int] | Tensor]) -> Iterator[np.ndarray]:
+    """The rows' numbers in batches, the shortest first, as padding is not free."""
+    order = np.argsort([len(row) for row in rows], kind="stable")
+    for at in range(0, len(order), BATCH):
+        yield order[at : at + BATCH]
+
+
 def _lower_states(critic: Critic, encoded: Sequence[Sequence[int]]) -> list[Tensor]:
     found: list[Tensor] = [torch.empty(0)] * len(encoded)
-    order = np.argsort([len(ids) for ids in encoded])
-    for at in range(0, len(order), BATCH):
-        some = order[at : at + BATCH]
-        width = max(len(encoded[k]) for k in some)
-        ids = torch.tensor([[*encoded[k], *[critic.start] * (width - len(encoded[k]))] for k in some])
-        real = torch.tensor([[1] * len(encoded[k]) + [0] * (width - len(encoded[k])) for k in some])
-        states = critic.lower(ids, real)
-        for k, row in zip(some, states, strict=True):
+    for some in _by_length(encoded):
+        ids, real = _padded([torch.tensor(encoded[k]) for k in some])
+        for k, row in zip(some, critic.lower(ids, real), strict=True):
             found[k] = row[: len(encoded[k])].clone()
     return found
 
 
-def _padded(states: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    real = nn.utils.rnn.pad_sequence([torch.ones(len(row), dtype=torch.long) for row in states], True)
-    return nn.utils.rnn.pad_sequence(list(states), True), real
+def _padded(rows: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    real = [torch.ones(len(row), dtype=torch.long) for row in rows]
+    return nn.utils.rnn.pad_sequence(list(rows), True), nn.utils.rnn.pad_sequence(real, True)
 
 
 @torch.inference_mode()
 def _scores(critic: Critic, states: Sequence[Tensor]) -> np.ndarray:
-    said = []
-    for at in range(0, len(states), BATCH):
+    scores = np.zeros(len(states))
+    for some in _by_length(states):
         with torch.autocast("cpu", torch.bfloat16):
-            said.append(critic(*_padded(states[at : at + BATCH])).float())
-    return torch.cat(said).numpy()
+            scores[some] = critic(*_padded([states[k] for k in some])).float().numpy()
+    return scores
 
 
 def _alike(order: np.ndarray, length: np.ndarray) -> Iterator[np.ndarray]:
@@ -223,15 +213,6 @@ def _alike(order: np.ndarray, length: np.ndarray) -> Iterator[np.ndarray]:
         part = part[np.argsort(length[part])]
         for at in range(0, len(part) - BATCH + 1, BATCH):
             yield part[at : at + BATCH]
-
-
-def _runs(words: Sequence[str]) -> list[tuple[str, ...]]:
-    return [tuple(words[k : k + 4]) for k in range(len(words) - 3)]
-
-
-def _share(text: str, known: frozenset[tuple[str, ...]]) -> float:
-    found = list(grams(text))
-    return sum(gram in known for gram in found) / max(1, len(found))
 
 
 def main() -> None:
@@ -261,16 +242,11 @@ def main() -> None:
     critic.load_state_dict(load_file(options.critic), strict=False)
     critic.eval()
     drafts = whole([d for file in options.drafts for d in json.loads(file.read_text(encoding="utf-8"))])
-    known = frozenset(gram for p in read_corpus(options.corpus).train for gram in grams(p.text))
+    known = {gram for p in read_corpus(options.corpus).train for gram in grams(p.text)}
     options.out.mkdir(parents=True, exist_ok=True)
     for genre, lines in verdicts_of(drafts, judge(critic, drafts), known).items():
-        (options.out / f"{genre}.tsv").write_text(
-            "\n".join(sorted(lines, key=_draft)) + "\n", encoding="utf-8"
-        )
-
-
-def _draft(line: str) -> str:
-    return line[2:]
+        text = "\n".join(sorted(lines, key=lambda line: line[2:]))
+        (options.out / f"{genre}.tsv").write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -87,10 +87,20 @@ class Critic(nn.Module):
         return hidden
 
 
-def learn(verdicts: Sequence[Verdict], out: Path, *, epochs: float, rate: float, seed: int) -> None:
+def learn(
+    verdicts: Sequence[Verdict],
+    out: Path,
+    *,
+    epochs: float,
+    rate: float,
+    seed: int,
+    start: Path | None = None,
+) -> None:
     """Fine-tune the upper layers on `P` and `F`; print the area under the curve of the verdicts held out."""
     torch.manual_seed(seed)
     critic = Critic()
+    if start:
+        critic.load_state_dict(load_file(start), strict=False)
     encoded = critic.encode([v.draft.text for v in verdicts])
     states = _lower_states(critic, encoded)
     length = np.array([len(ids) for ids in encoded])
@@ -120,7 +130,7 @@ def learn(verdicts: Sequence[Verdict], out: Path, *, epochs: float, rate: float,
         nn.utils.clip_grad_norm_(critic.above.parameters(), 1.0)
         optimiser.step()
         if step % 20 == 0:
-            print(f"{step}/{steps} {float(loss):.3f}", flush=True)
+            print(f"{step}/{steps} {float(loss.detach()):.3f}", flush=True)
     critic.eval()
     scores = _scores(critic, [states[k] for k in test])
     print(f"area under the curve of {len(test)} held out: {roc_auc_score(stands[test], scores):.3f}")
@@ -221,6 +231,7 @@ def main() -> None:
     learning = commands.add_parser("learn", help="fine-tune on verdicts")
     learning.add_argument("verdicts", type=Path, help="a folder of GENRE.tsv")
     learning.add_argument("--out", type=Path, required=True)
+    learning.add_argument("--start", type=Path, help="a critic that learned before, to go on from")
     learning.add_argument("--epochs", type=float, default=2.5)
     learning.add_argument("--rate", type=float, default=1e-4)
     learning.add_argument("--seed", type=int, default=0)
@@ -236,7 +247,14 @@ def main() -> None:
     torch.set_flush_denormal(True)
     if options.command == "learn":
         verdicts = [v for v in read_verdicts(options.verdicts) if not v.copied]
-        learn(verdicts, options.out, epochs=options.epochs, rate=options.rate, seed=options.seed)
+        learn(
+            verdicts,
+            options.out,
+            epochs=options.epochs,
+            rate=options.rate,
+            seed=options.seed,
+            start=options.start,
+        )
         return
     critic = Critic()
     critic.load_state_dict(load_file(options.critic), strict=False)

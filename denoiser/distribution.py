@@ -16,10 +16,13 @@ def distributions(step: Step, bias: Tensor | None, settings: Settings, language:
     """[B, L, V] log-weights: log softmax(logits / T) + bias, normalised and truncated; T = 0: log p - max log p.
 
     With an EOS token the text's end is one choice, not L independent ones. Given the end n, positions before
-    it hold text and those behind it padding: the weight of EOS at n is l(n) = p_n(EOS)^(1/T) / sum_n, text
-    tokens are normalised among themselves, padding weighs 1. Unconstrained, the weights of all canvases sum
-    to 1, so the pressure -log Z counts the guides alone. Where more blocks follow, the text may also go on: its
-    weight prod_n (1 - p_n(EOS)) joins the sum, and stands at the text tokens of the last position.
+    it hold text and those behind it padding: the weight of EOS at n is l(n) / sum_n l(n), text tokens are normalised
+    among themselves, padding weighs 1. A text that has come to open position n ends there with the chance h(n) of EOS
+    among all but padding, so l(n) = h(n) prod_{m < n} (1 - h(m)): written from left to right, the next token is drawn
+    as the denoiser predicts it, but for the room that is left. Where EOS is its own padding l(n) is the rise of
+    p_n(EOS) at n, to the power 1/T. Unconstrained, the weights of all canvases sum to 1, so the pressure -log Z counts
+    the guides alone. Where more blocks follow, the text may also go on: its weight prod_n (1 - h(n)) joins the sum, and
+    stands at the text tokens of the last position.
     """
     eos, pad = step.denoiser.vocabulary.eos_id, step.denoiser.vocabulary.pad_id
     if eos is None:
@@ -67,21 +70,44 @@ def _end(
     step: Step, bias: Tensor | None, temperature: float, vocabulary: Vocabulary
 ) -> tuple[Tensor, Tensor | None]:
     """[B, L]: log l(n), the log-probability that the text ends at position n; [B]: that it goes on, or None."""
-    log_stop = step.log_p[..., vocabulary.eos_id]
-    if vocabulary.pad_id is None or vocabulary.pad_id == vocabulary.eos_id:
-        # EOS is its own padding: p_n(EOS) = P(end <= n), and the end is where it rises
-        before = torch.nn.functional.pad(log_stop.exp(), (1, 0))[..., :-1].cummax(-1).values
-        log_stop = (log_stop.exp() - before).clamp_min(1e-12).log()
-    beyond = None
-    if step.remaining:
-        stays = torch.log1p(-log_stop.exp().clamp_max(1 - 1e-6))
-        beyond = torch.where(step.canvas.open, stays, 0.0).sum(-1).clamp_min(-1e4)
-    if bias is not None:
-        log_stop = log_stop + bias.expand_as(step.logits)[..., vocabulary.eos_id]
-    log_stop = torch.where(step.canvas.open, log_stop, -1e4).clamp_min(-1e4)
-    choices = log_stop if beyond is None else torch.cat([log_stop, beyond[:, None]], dim=1)
-    scaled = choices if temperature == 0 else choices / temperature
-    choices = scaled - (
-        scaled.amax(-1, keepdim=True) if temperature == 0 else scaled.logsumexp(-1, keepdim=True)
-    )
+    eos, pad = vocabulary.eos_id, vocabulary.pad_id
+    shared = pad is None or pad == eos
+    stop, stay = (_rises if shared else _hazard)(step, bias, temperature, vocabulary)
+    stop = torch.where(step.canvas.open, stop, -1e4)
+    stay = torch.where(step.canvas.open, stay, 0.0).clamp_min(-1e4)
+    beyond = stay.sum(-1).clamp_min(-1e4) if step.remaining else None
+    if not shared:
+        stop = stop + stay.cumsum(-1) - stay
+    stop = stop.clamp_min(-1e4)
+    choices = stop if beyond is None else torch.cat([stop, beyond[:, None]], dim=1)
+    greedy = temperature == 0
+    choices = choices - (choices.amax(-1, keepdim=True) if greedy else choices.logsumexp(-1, keepdim=True))
     return (choices, None) if beyond is None else (choices[:, :-1], choices[:, -1])
+
+
+def _hazard(
+    step: Step, bias: Tensor | None, temperature: float, vocabulary: Vocabulary
+) -> tuple[Tensor, Tensor]:
+    """log h(n), log (1 - h(n)) [B, L]: whether a text that has come to position n ends there."""
+    greedy = temperature == 0
+    logits = step.logits if greedy else step.logits / temperature
+    logits = logits if bias is None else logits + bias
+    columns = torch.tensor([vocabulary.eos_id, vocabulary.pad_id], device=logits.device)
+    end = logits[..., vocabulary.eos_id]
+    text = logits.index_fill(-1, columns, -torch.inf)
+    text = text.amax(-1) if greedy else text.logsumexp(-1)
+    total = torch.maximum(end, text) if greedy else torch.logaddexp(end, text)
+    return end - total, text - total
+
+
+def _rises(
+    step: Step, bias: Tensor | None, temperature: float, vocabulary: Vocabulary
+) -> tuple[Tensor, Tensor]:
+    """As `_hazard`, of an EOS that is its own padding: p_n(EOS) = P(end <= n), and the end is where it rises."""
+    stop = step.log_p[..., vocabulary.eos_id].exp()
+    stop = (stop - torch.nn.functional.pad(stop, (1, 0))[..., :-1].cummax(-1).values).clamp_min(1e-12)
+    scale = 1.0 if temperature == 0 else temperature
+    stay, stop = torch.log1p(-stop.clamp_max(1 - 1e-6)), stop.log()
+    if bias is not None:
+        stop = stop + bias.expand_as(step.logits)[..., vocabulary.eos_id]
+    return stop / scale, stay / scale

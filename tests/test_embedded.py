@@ -68,9 +68,10 @@ def test_the_encoder_computes_what_transformers_does(denoiser: Denoiser, room: b
 def test_without_room_in_sight_a_canvas_of_any_width_says_the_same(denoiser: Denoiser, prompt: str) -> None:
     ids = denoiser.vocabulary.encode("The old man went home, and the dog")
 
-    def read(width: int, room: bool) -> torch.Tensor:
+    def read(width: int, room: bool, over: int | None = None) -> torch.Tensor:
         canvas = Canvas.blank(1, width, denoiser.noise.fill)
         tokens, where = canvas.tokens.clone(), torch.zeros_like(canvas.open)
+        tokens[0, over or width :], where[0, over or width :] = denoiser.vocabulary.pad_id or 0, True
         for k in (0, 1, 2, 5, 7):  # holes between them are seen
             tokens[0, k], where[0, k] = ids[k], True
         canvas = canvas.commit(tokens, where, torch.ones_like(canvas.confidence))
@@ -78,6 +79,8 @@ def test_without_room_in_sight_a_canvas_of_any_width_says_the_same(denoiser: Den
 
     narrow, wide = read(20, room=False), read(60, room=False)
     torch.testing.assert_close(narrow, wide, atol=2e-4, rtol=1e-4)
+    bounded = read(60, room=False, over=30)  # padding that a run was sure of says where no text will be: room
+    torch.testing.assert_close(narrow, bounded, atol=2e-4, rtol=1e-4)
     assert not torch.allclose(read(20, room=True), read(60, room=True), atol=0.1)
     assert not torch.allclose(narrow, read(20, room=True), atol=0.1)
 

@@ -230,8 +230,11 @@ def test_likelihood_sharpens_the_joint_and_not_each_token(likelihood: float) -> 
         assert score == pytest.approx(likelihood * math.log(P[text]) + 0.5 * skewed(text), abs=1e-4)
 
 
+GOES_ON = 2 / 3
+
+
 class Coins(Denoiser):
-    """Text tokens "a" and "b" at 0.7 and 0.3 wherever a text goes on, the end anywhere alike."""
+    """Text tokens "a" and "b" at 0.7 and 0.3 wherever a text goes on, which it does two times in three."""
 
     name = "coins"
 
@@ -242,14 +245,15 @@ class Coins(Denoiser):
         self.length = self.max_length = length
 
     def __call__(self, canvas: Canvas, prompt: Prompt) -> torch.Tensor:
-        odds = torch.tensor([0.7, 0.3, 0.0, 0.5, 0.5])
+        odds = torch.tensor([0.7, 0.3, 0.0, 1 / GOES_ON - 1, 0.5])
         return odds.log().expand(*canvas.tokens.shape, -1)
 
 
 def coins(length: int) -> dict[str, float]:
-    """The run's own law: each end has the same chance, and each token its own."""
+    """The run's own law: a text ends at once or goes on, and each token has its own chance."""
+    room = 1 - GOES_ON**length
     return {
-        "".join(w): math.prod(0.7 if c == "a" else 0.3 for c in w) / length
+        "".join(w): math.prod(GOES_ON * (0.7 if c == "a" else 0.3) for c in w) * (1 - GOES_ON) / room
         for n in range(length)
         for w in itertools.product("ab", repeat=n)
     }

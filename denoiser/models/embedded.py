@@ -29,7 +29,7 @@ HOME = Path(__file__).resolve().parent.parent / "embedded"
 class Embedded(OneSequence):
     """A small BERT-shaped diffusion model: `[genre] [tone] prompt canvas`, EOS then padding to the end.
 
-    `attend_room`: whether positions see the open ones behind all that is committed, and so how wide the canvas is. If
+    `attend_room`: whether positions see the open ones behind all text that is committed, and so how wide the canvas is. If
     not, a text ends where it would end on any canvas. They see them where the canvas is `fitted` to the text.
     `conditions` has the kinds "genre" and "tone"; a kind that is not given is the tag "none".
     """
@@ -73,12 +73,12 @@ class Embedded(OneSequence):
         room = self.attend_room or prompt.fitted
         if room and not prompt.padded:
             return None
-        return torch.cat([prompt.mask, torch.ones_like(canvas.open) if room else _written(canvas)], dim=1)
+        return torch.cat([prompt.mask, torch.ones_like(canvas.open) if room else self._written(canvas)], dim=1)
 
-
-def _written(canvas: Canvas) -> Tensor:
-    """bool [B, L]: all but the open positions that have nothing committed behind them."""
-    return (~canvas.open).flip(-1).cummax(-1).values.flip(-1)
+    def _written(self, canvas: Canvas) -> Tensor:
+        """bool [B, L]: up to the last token committed. Padding does not count: that a text is over by then is room."""
+        held = ~canvas.open & (canvas.tokens != self.vocabulary.pad_id)
+        return held.flip(-1).cummax(-1).values.flip(-1)
 
 
 def _drafts(folder: Path, card: Mapping[str, Any]) -> int:

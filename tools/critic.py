@@ -11,7 +11,7 @@ import json
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -155,6 +155,21 @@ def whole(drafts: Sequence[dict[str, str]]) -> list[dict[str, str]]:
     return list(found.values())
 
 
+def how_usual(texts: Sequence[str]) -> np.ndarray:
+    """Mean log number of the texts [n] that have a text's four-word runs, over those runs."""
+    runs = [grams(text, 4) for text in texts]
+    often = Counter(run for some in runs for run in set(some))
+    return np.array([np.mean([np.log(often[run]) for run in some] or [0.0]) for some in runs])
+
+
+def write_verdicts(lines: Mapping[str, Sequence[str]], folder: Path) -> None:
+    """Each genre's lines as GENRE.tsv, by tone and text."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for genre, some in lines.items():
+        text = "\n".join(sorted(some, key=lambda line: line[2:]))
+        (folder / f"{genre}.tsv").write_text(text + "\n", encoding="utf-8")
+
+
 def verdicts_of(
     drafts: Sequence[dict[str, str]], scores: np.ndarray, known: set[tuple[str, ...]]
 ) -> dict[str, list[str]]:
@@ -162,9 +177,7 @@ def verdicts_of(
 
     What is told in the words of many other drafts counts as worse by `USUAL`; what is copied does not stand.
     """
-    runs = [grams(draft["text"], 4) for draft in drafts]
-    often = Counter(run for some in runs for run in set(some))
-    usual = np.array([np.mean([np.log(often[run]) for run in some] or [0.0]) for some in runs])
+    usual = how_usual([draft["text"] for draft in drafts])
     by: dict[tuple[str, int], list[int]] = defaultdict(list)
     for k, draft in enumerate(drafts):
         by[draft["genre"], len(draft["text"].split()) // 2].append(k)
@@ -261,10 +274,7 @@ def main() -> None:
     critic.eval()
     drafts = whole([d for file in options.drafts for d in json.loads(file.read_text(encoding="utf-8"))])
     known = {gram for p in read_corpus(options.corpus).train for gram in grams(p.text)}
-    options.out.mkdir(parents=True, exist_ok=True)
-    for genre, lines in verdicts_of(drafts, judge(critic, drafts), known).items():
-        text = "\n".join(sorted(lines, key=lambda line: line[2:]))
-        (options.out / f"{genre}.tsv").write_text(text + "\n", encoding="utf-8")
+    write_verdicts(verdicts_of(drafts, judge(critic, drafts), known), options.out)
 
 
 if __name__ == "__main__":

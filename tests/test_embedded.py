@@ -23,6 +23,9 @@ from redraft.denoiser import (
     load,
 )
 from redraft.denoiser.models.embedded import HOME, Embedded
+from redraft.denoiser.training.preference import log_likelihood
+from redraft.denoiser.training.rows import Row
+from redraft.denoiser.training.tokenizer import TextCodec
 from redraft.guidance import Infill, Keywords, Sentences, Words
 
 
@@ -83,6 +86,31 @@ def test_without_room_in_sight_a_canvas_of_any_width_says_the_same(denoiser: Den
     torch.testing.assert_close(narrow, bounded, atol=2e-4, rtol=1e-4)
     assert not torch.allclose(read(20, room=True), read(60, room=True), atol=0.1)
     assert not torch.allclose(narrow, read(20, room=True), atol=0.1)
+
+
+@pytest.mark.parametrize("prompt", ["", "The old man"])
+def test_from_left_to_right_a_token_has_the_chance_it_was_trained_for(
+    denoiser: Denoiser, prompt: str
+) -> None:
+    """The likelihood of training and preference is a run's own: no token sees what came after it."""
+    codec = TextCodec.load(HOME / "tokenizer.json")
+    model = BertForMaskedLM.from_pretrained(HOME, dtype=torch.float32).eval()
+    ids = [*codec.encode("The old man went home, and the dog ran."), codec.eos]
+    lead = len(codec.encode(prompt))
+    row = Row(codec.genres["tale"], codec.tones["none"], tuple(ids[:-1]), real=False)
+    with torch.inference_mode():
+        trained, count = log_likelihood(model, [row], codec)
+    said = 0.0
+    for k, token in enumerate(ids):
+        front, begun = (prompt, lead) if k >= lead else ("", 0)
+        canvas = Canvas.blank(1, k - begun + 12, denoiser.noise.fill)
+        tokens, where = canvas.tokens.clone(), torch.zeros_like(canvas.open)
+        tokens[0, : k - begun], where[0, : k - begun] = torch.tensor(ids[begun:k], dtype=torch.int64), True
+        canvas = canvas.commit(tokens, where, torch.ones_like(canvas.confidence))
+        logits = denoiser(canvas, denoiser.prepare(front, 1, {"genre": "tale"}))
+        said += float(logits[0, k - begun].log_softmax(-1)[token])
+    assert int(count) == len(ids)
+    assert said == pytest.approx(float(trained), abs=0.02)
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,7 @@ class Approximate(Embedded):
         return self.finish(self.model.logits(hidden))
 
     def _sequence(self, canvas: Canvas, prompt: Prompt, rows: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Tokens, places and what is seen [b, N] of prompt and canvas; None where all is."""
+        """Tokens and places [b, N] of prompt and canvas, and what each sees [b, N, N]; None where all is."""
         whole = torch.cat([prompt.mask, torch.ones_like(canvas.open)], dim=1)[rows]
         tokens = torch.cat([prompt.tokens, canvas.tokens], dim=1)[rows]
         seen = self.seen(canvas, prompt)
@@ -149,8 +149,9 @@ def _looks(seen: Tensor | None, at: Tensor) -> Tensor | None:
     """bool [b, 1, n, N]: where the positions `at` [b or 1, n] look: at what is seen, and at themselves."""
     if seen is None:
         return None
-    place = torch.arange(seen.shape[1], device=seen.device)
-    return (seen[:, None] | (at[..., None] == place))[:, None]
+    place = torch.arange(seen.shape[-1], device=seen.device)
+    rows = seen.gather(1, at.expand(len(seen), -1)[..., None].expand(-1, -1, len(place)))
+    return (rows | (at[..., None] == place))[:, None]
 
 
 def _through(

@@ -23,14 +23,16 @@ from redraft.denoiser.vocabulary import Vocabulary
 
 FORMAT = 1
 FILES = ("redraft.json", "config.json", "model.safetensors", "tokenizer.json")
+TAGS = 2  # genre and tone, in front
 HOME = Path(__file__).resolve().parent.parent / "embedded"
 
 
 class Embedded(OneSequence):
     """A small BERT-shaped diffusion model: `[genre] [tone] prompt canvas`, EOS then padding to the end.
 
-    `attend_room`: whether positions see the open ones behind all text that is committed, and so how wide the canvas is. If
-    not, a text ends where it would end on any canvas. They see them where the canvas is `fitted` to the text.
+    `attend_room`: whether positions see the open ones behind all text that is committed, and so how wide the canvas
+    is. If not, a text ends where it would end on any canvas, and one that has no holes is read from left to right: no
+    token sees what came after it. They see all where the canvas is `fitted` to the text.
     `conditions` has the kinds "genre" and "tone"; a kind that is not given is the tag "none".
     """
 
@@ -69,11 +71,24 @@ class Embedded(OneSequence):
         return logits.float().index_fill_(-1, self._never, -torch.inf)
 
     def seen(self, canvas: Canvas, prompt: Prompt) -> Tensor | None:
-        """bool [B, N]: what other positions see of prompt and canvas; None: all of it."""
-        room = self.attend_room or prompt.fitted
-        if room and not prompt.padded:
+        """bool [B, N, N]: what a position sees of prompt and canvas, beside itself; None: all of it."""
+        if not (self.attend_room or prompt.fitted):
+            return self._in_order(canvas, prompt)
+        if not prompt.padded:
             return None
-        return torch.cat([prompt.mask, torch.ones_like(canvas.open) if room else self._written(canvas)], dim=1)
+        whole = torch.cat([prompt.mask, torch.ones_like(canvas.open)], dim=1)
+        return whole[:, None, :].expand(-1, whole.shape[1], -1)
+
+    def _in_order(self, canvas: Canvas, prompt: Prompt) -> Tensor:
+        """bool [B, N, N]: what is written; where that has no holes, what stands further left of it, as in training's
+        first stream (`denoiser/training/streams.py`). The tags are read together."""
+        written = self._written(canvas)
+        known = torch.cat([prompt.mask, written], dim=1)
+        tags = torch.nn.functional.pad(prompt.mask & (prompt.mask.cumsum(-1) <= TAGS), (0, written.shape[1]))
+        holes = (written & canvas.open).any(-1)
+        before = torch.ones(known.shape[1], known.shape[1], dtype=torch.bool, device=known.device).tril()
+        before = before | (tags[:, :, None] & tags[:, None, :]) | holes[:, None, None]
+        return known[:, None, :] & before
 
     def _written(self, canvas: Canvas) -> Tensor:
         """bool [B, L]: up to the last token committed. Padding does not count: that a text is over by then is room."""

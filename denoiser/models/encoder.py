@@ -50,8 +50,8 @@ class Encoder(nn.Module):
     def forward(
         self, tokens: Tensor, skip: int = 0, seen: Tensor | None = None, place: Tensor | None = None
     ) -> Tensor:
-        """Logits of the positions from `skip` on; `seen` [B, N] bool is False where only the position itself looks,
-        `place` [B, N] counts the positions of each row that are not padding."""
+        """Logits of the positions from `skip` on; `seen` [B, N, N] bool: what each position sees
+        beside itself (None: all), `place` [B, N] counts the positions of each row that are not padding."""
         if place is None:
             place = torch.arange(tokens.shape[1], device=tokens.device)
         hidden = self.norm(self.tokens(tokens) + self.positions(place))
@@ -61,7 +61,7 @@ class Encoder(nn.Module):
     def _unseen(self, seen: Tensor) -> Tensor:
         """bool [B * heads, N, N]: where a position does not look."""
         itself = torch.eye(seen.shape[1], dtype=torch.bool, device=seen.device)
-        return (~(seen[:, None, :] | itself)).repeat_interleave(self.heads, dim=0)
+        return (~(seen | itself)).repeat_interleave(self.heads, dim=0)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """[B, n, V] of the body's hidden states [B, n, width]."""

@@ -26,12 +26,12 @@ def distributions(step: Step, bias: Tensor | None, settings: Settings, language:
     """
     eos, pad = step.denoiser.vocabulary.eos_id, step.denoiser.vocabulary.pad_id
     if eos is None:
-        return _tempered(step.logits, bias, settings, step.canvas.open, language)
+        return _tempered(step.logits, bias, settings, step.canvas.open, language)[0]
     ends = [eos] if pad is None or pad == eos else [eos, pad]
     columns = torch.tensor(ends, device=step.logits.device)
     own = step.logits.index_fill(-1, columns, -torch.inf)
-    text = _tempered(own, bias, settings, step.canvas.open, language, spoil=True)
-    stop, beyond = _end(step, bias, settings.temperature, step.denoiser.vocabulary)
+    text, norm = _tempered(own, bias, settings, step.canvas.open, language, spoil=True)
+    stop, beyond = _end(step, bias, settings.temperature, step.denoiser.vocabulary, norm)
     if beyond is not None:
         text = torch.cat([text[:, :-1], text[:, -1:] + beyond[:, None, None]], dim=1)
     tail = torch.zeros_like(stop)
@@ -46,33 +46,49 @@ def _tempered(
     language: Language,
     *,
     spoil: bool = False,
-) -> Tensor:
-    """`spoil`: the logits may be written over, as each new [B, L, V] costs as much as the arithmetic."""
+) -> tuple[Tensor, Tensor]:
+    """Log-weights, and what was taken off to normalise them [B, L].
+
+    `spoil`: the logits may be written over, as each new [B, L, V] costs as much as the arithmetic.
+    """
     if settings.temperature == 0:
         scores = logits if bias is None else logits + bias
-        return scores - scores.amax(-1, keepdim=True)
+        peak = scores.amax(-1)
+        return scores - peak[..., None], peak
     if settings.temperature != 1:
         logits = logits.div_(settings.temperature) if spoil else logits / settings.temperature
         spoil = True
     if bias is not None:
         logits = logits.add_(bias) if spoil else logits + bias
-    return truncate(
-        logits.log_softmax(-1),
+    weights = logits.log_softmax(-1)
+    norm = logits.amax(-1) - weights.amax(-1)
+    kept = truncate(
+        weights,
         open,
         top_k=settings.top_k,
         top_p=settings.top_p,
         min_p=settings.min_p,
         language=language,
     )
+    return kept, norm
 
 
 def _end(
-    step: Step, bias: Tensor | None, temperature: float, vocabulary: Vocabulary
+    step: Step, bias: Tensor | None, temperature: float, vocabulary: Vocabulary, norm: Tensor
 ) -> tuple[Tensor, Tensor | None]:
-    """[B, L]: log l(n), the log-probability that the text ends at position n; [B]: that it goes on, or None."""
+    """[B, L]: log l(n), the log-probability that the text ends at position n; [B]: that it goes on, or None.
+
+    norm [B, L]: the log of the text tokens' total weight, at temperature 0 the largest.
+    """
     eos, pad = vocabulary.eos_id, vocabulary.pad_id
-    shared = pad is None or pad == eos
-    stop, stay = (_rises if shared else _hazard)(step, bias, temperature, vocabulary)
+    shared, greedy = pad is None or pad == eos, temperature == 0
+    if shared:
+        stop, stay = _rises(step, bias, temperature, vocabulary)
+    else:
+        end = step.logits[..., eos] if greedy else step.logits[..., eos] / temperature
+        end = end if bias is None else end + bias.expand_as(step.logits)[..., eos]
+        total = torch.maximum(end, norm) if greedy else torch.logaddexp(end, norm)
+        stop, stay = end - total, norm - total  # log h(n), log (1 - h(n))
     stop = torch.where(step.canvas.open, stop, -1e4)
     stay = torch.where(step.canvas.open, stay, 0.0).clamp_min(-1e4)
     beyond = stay.sum(-1).clamp_min(-1e4) if step.remaining else None
@@ -80,30 +96,15 @@ def _end(
         stop = stop + stay.cumsum(-1) - stay
     stop = stop.clamp_min(-1e4)
     choices = stop if beyond is None else torch.cat([stop, beyond[:, None]], dim=1)
-    greedy = temperature == 0
     choices = choices - (choices.amax(-1, keepdim=True) if greedy else choices.logsumexp(-1, keepdim=True))
     return (choices, None) if beyond is None else (choices[:, :-1], choices[:, -1])
-
-
-def _hazard(
-    step: Step, bias: Tensor | None, temperature: float, vocabulary: Vocabulary
-) -> tuple[Tensor, Tensor]:
-    """log h(n), log (1 - h(n)) [B, L]: whether a text that has come to position n ends there."""
-    greedy = temperature == 0
-    logits = step.logits if greedy else step.logits / temperature
-    logits = logits if bias is None else logits + bias
-    columns = torch.tensor([vocabulary.eos_id, vocabulary.pad_id], device=logits.device)
-    end = logits[..., vocabulary.eos_id]
-    text = logits.index_fill(-1, columns, -torch.inf)
-    text = text.amax(-1) if greedy else text.logsumexp(-1)
-    total = torch.maximum(end, text) if greedy else torch.logaddexp(end, text)
-    return end - total, text - total
 
 
 def _rises(
     step: Step, bias: Tensor | None, temperature: float, vocabulary: Vocabulary
 ) -> tuple[Tensor, Tensor]:
-    """As `_hazard`, of an EOS that is its own padding: p_n(EOS) = P(end <= n), and the end is where it rises."""
+    """The end's weight, and that the text goes on, [B, L], of an EOS that is its own padding: p_n(EOS) = P(end <= n),
+    and the end is where it rises."""
     stop = step.log_p[..., vocabulary.eos_id].exp()
     stop = (stop - torch.nn.functional.pad(stop, (1, 0))[..., :-1].cummax(-1).values).clamp_min(1e-12)
     scale = 1.0 if temperature == 0 else temperature

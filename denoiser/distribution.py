@@ -25,44 +25,41 @@ def distributions(step: Step, bias: Tensor | None, settings: Settings, language:
     stands at the text tokens of the last position.
     """
     eos, pad = step.denoiser.vocabulary.eos_id, step.denoiser.vocabulary.pad_id
+    temperature = settings.temperature
     if eos is None:
-        return _tempered(step.logits, bias, settings, step.canvas.open, language)[0]
+        weights = _normalised(_scores(step.logits, bias, temperature), temperature)
+        return _truncated(weights, settings, step.canvas.open, language)
     ends = [eos] if pad is None or pad == eos else [eos, pad]
     columns = torch.tensor(ends, device=step.logits.device)
     own = step.logits.index_fill(-1, columns, -torch.inf)
-    text, norm = _tempered(own, bias, settings, step.canvas.open, language, spoil=True)
-    stop, beyond = _end(step, bias, settings.temperature, step.denoiser.vocabulary, norm)
+    scores = _scores(own, bias, temperature, spoil=True)
+    weights = _normalised(scores, temperature)
+    stop, beyond = _end(step, bias, temperature, step.denoiser.vocabulary, scores, weights)
+    text = _truncated(weights, settings, step.canvas.open, language)
     if beyond is not None:
         text = torch.cat([text[:, :-1], text[:, -1:] + beyond[:, None, None]], dim=1)
     tail = torch.zeros_like(stop)
-    return text.index_copy(-1, columns, torch.stack([stop, tail], dim=-1)[..., : len(ends)])
+    return text.index_copy_(-1, columns, torch.stack([stop, tail], dim=-1)[..., : len(ends)])
 
 
-def _tempered(
-    logits: Tensor,
-    bias: Tensor | None,
-    settings: Settings,
-    open: Tensor,
-    language: Language,
-    *,
-    spoil: bool = False,
-) -> tuple[Tensor, Tensor]:
-    """Log-weights, and what was taken off to normalise them [B, L].
-
-    `spoil`: the logits may be written over, as each new [B, L, V] costs as much as the arithmetic.
-    """
-    if settings.temperature == 0:
-        scores = logits if bias is None else logits + bias
-        peak = scores.amax(-1)
-        return scores - peak[..., None], peak
-    if settings.temperature != 1:
-        logits = logits.div_(settings.temperature) if spoil else logits / settings.temperature
+def _scores(logits: Tensor, bias: Tensor | None, temperature: float, *, spoil: bool = False) -> Tensor:
+    """logits / T + bias; `spoil`: the logits may be written over, as each new [B, L, V] costs as much as the sums."""
+    if temperature not in (0, 1):
+        logits = logits.div_(temperature) if spoil else logits / temperature
         spoil = True
     if bias is not None:
         logits = logits.add_(bias) if spoil else logits + bias
-    weights = logits.log_softmax(-1)
-    norm = logits.amax(-1) - weights.amax(-1)
-    kept = truncate(
+    return logits
+
+
+def _normalised(scores: Tensor, temperature: float) -> Tensor:
+    return scores - scores.amax(-1, keepdim=True) if temperature == 0 else scores.log_softmax(-1)
+
+
+def _truncated(weights: Tensor, settings: Settings, open: Tensor, language: Language) -> Tensor:
+    if settings.temperature == 0:
+        return weights
+    return truncate(
         weights,
         open,
         top_k=settings.top_k,
@@ -70,15 +67,19 @@ def _tempered(
         min_p=settings.min_p,
         language=language,
     )
-    return kept, norm
 
 
 def _end(
-    step: Step, bias: Tensor | None, temperature: float, vocabulary: Vocabulary, norm: Tensor
+    step: Step,
+    bias: Tensor | None,
+    temperature: float,
+    vocabulary: Vocabulary,
+    scores: Tensor,
+    weights: Tensor,
 ) -> tuple[Tensor, Tensor | None]:
     """[B, L]: log l(n), the log-probability that the text ends at position n; [B]: that it goes on, or None.
 
-    norm [B, L]: the log of the text tokens' total weight, at temperature 0 the largest.
+    `scores`, `weights` [B, L, V]: the text tokens', as they were and normalised.
     """
     eos, pad = vocabulary.eos_id, vocabulary.pad_id
     shared, greedy = pad is None or pad == eos, temperature == 0
@@ -87,6 +88,7 @@ def _end(
     else:
         end = step.logits[..., eos] if greedy else step.logits[..., eos] / temperature
         end = end if bias is None else end + bias.expand_as(step.logits)[..., eos]
+        norm = scores.amax(-1) - weights.amax(-1)
         total = torch.maximum(end, norm) if greedy else torch.logaddexp(end, norm)
         stop, stay = end - total, norm - total  # log h(n), log (1 - h(n))
     stop = torch.where(step.canvas.open, stop, -1e4)

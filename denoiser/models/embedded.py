@@ -23,7 +23,6 @@ from redraft.denoiser.vocabulary import Vocabulary
 
 FORMAT = 1
 FILES = ("redraft.json", "config.json", "model.safetensors", "tokenizer.json")
-TAGS = 2  # genre and tone, in front
 HOME = Path(__file__).resolve().parent.parent / "embedded"
 
 
@@ -84,7 +83,8 @@ class Embedded(OneSequence):
         first stream (`denoiser/training/streams.py`). The tags are read together."""
         written = self._written(canvas)
         known = torch.cat([prompt.mask, written], dim=1)
-        tags = torch.nn.functional.pad(prompt.mask & (prompt.mask.cumsum(-1) <= TAGS), (0, written.shape[1]))
+        tags = prompt.mask & (prompt.mask.cumsum(-1) <= len(self._tags))
+        tags = torch.nn.functional.pad(tags, (0, written.shape[1]))
         holes = (written & canvas.open).any(-1)
         before = torch.ones(known.shape[1], known.shape[1], dtype=torch.bool, device=known.device).tril()
         before = before | (tags[:, :, None] & tags[:, None, :]) | holes[:, None, None]

@@ -31,7 +31,7 @@ class Prompts:
     ) -> Prompts:
         """Raises `InvalidGuideError` where the numbers of prompts and of samples do not agree."""
         if not isinstance(prompt, str) and not (
-            isinstance(prompt, Sequence) and all(isinstance(text, str) for text in prompt)
+            isinstance(prompt, Sequence) and len(prompt) and all(isinstance(text, str) for text in prompt)
         ):
             raise InvalidGuideError(
                 f"prompt is {prompt!r}: use text, or a list with one text for each sample"

@@ -20,6 +20,7 @@ from redraft.denoiser.selection import Proposal
 from redraft.denoiser.settings import Settings
 from redraft.denoiser.steering import Steering
 from redraft.denoiser.step import Prompt, Step
+from redraft.denoiser.vocabulary import Vocabulary
 
 SURE = 1.0 - 1e-4  # far above what float32 logits of another batch size change (1e-7), or they decide
 COLD = 0.5  # the lowest temperature at which a posterior says so
@@ -121,6 +122,7 @@ def _refine(
             run.random,
             settings.temperature,
             length - end,
+            in_order=settings.selection.in_order and settings.steps >= length,
         )
         frame = run.schedule.frame(shown, index, denoiser.vocabulary.eos_id)
         bias = steering.bias(step)
@@ -135,7 +137,10 @@ def _refine(
         certain = _certain(beliefs, confidence[:, first:], settings.temperature)
         able = shown.open & frame.where
         sure = able & window.shown(certain, ~shown.open)
+        last = frame.left == 1
+        early = _padding(denoiser.vocabulary, shown, draft, sure, last)
         free = able & ~sure
+        sure = sure & ~early
         quota = frame.quota(free, provisional)
         anchors = steering.anchors(step, draft, confidence)
         if anchors is not None:  # they fill the quota: what stands beside one is drawn when it is there
@@ -143,10 +148,10 @@ def _refine(
             quota = (quota - (free & sure).sum(-1)).clamp_min(0)
             free = free & ~sure
         unseen = sure & (draft != shown.tokens)
-        proposal = Proposal(
-            step, draft, confidence, free, quota, frame.left == 1, uniform[:, :end, 2], unseen
-        )
+        proposal = Proposal(step, draft, confidence, free, quota, last, uniform[:, :end, 2], unseen)
         chosen = settings.selection(proposal) | sure
+        closed = able & ~chosen & _behind_end(denoiser.vocabulary, shown, draft, chosen)
+        chosen, confidence = chosen | closed, confidence.masked_fill(closed, 1.0)
         stood = torch.where(((draft == before) | ~frame.where).all(-1), stood + 1, 0)
         going = able.any(-1) & (frame.left > 1)
         if settings.stop is not None:
@@ -218,6 +223,26 @@ def _certain(beliefs: Posterior, confidence: Tensor, temperature: float) -> Tens
     """bool [B, L]: positions that have one token left. Near temperature 0 every best token looks certain,
     so there only those count that the language forces."""
     return confidence > SURE if temperature >= COLD else beliefs.forced()[0]
+
+
+def _padding(vocabulary: Vocabulary, shown: Canvas, draft: Tensor, sure: Tensor, last: Tensor) -> Tensor:
+    """bool [B, L]: padding that is sure and waits for the EOS token, but in a row's `last` step [B].
+
+    That a text is over by then is a product of guesses, one for each position before it that nobody has come to;
+    committed, they would hold the text to what was guessed. Where EOS is its own padding it is the denoiser's word.
+    """
+    pad = vocabulary.pad_id
+    if vocabulary.eos_id is None or pad is None or pad == vocabulary.eos_id:
+        return torch.zeros_like(sure)
+    return sure & (draft == pad) & ~_behind_end(vocabulary, shown, draft, sure) & ~last[:, None]
+
+
+def _behind_end(vocabulary: Vocabulary, shown: Canvas, draft: Tensor, chosen: Tensor) -> Tensor:
+    """bool [B, L]: behind an EOS token that is committed, or drafted and `chosen` now: padding, without a choice."""
+    if vocabulary.eos_id is None:
+        return torch.zeros_like(chosen)
+    end = (draft == vocabulary.eos_id) & (chosen | ~shown.open)
+    return end.cumsum(-1) - end.long() > 0
 
 
 def _pressure(beliefs: Posterior, draft: Tensor, temperature: float) -> Tensor:

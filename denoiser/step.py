@@ -81,7 +81,8 @@ class Step:
 
     `index` counts up from 0; `progress` = index / steps in [0, 1); `logits` [B, L, V] float32 are the
     denoiser's own, before temperature and guidance, -inf at tokens it never writes. `temperature` is the run's;
-    `remaining` positions of the canvas lie behind what this step shows (0: it shows the whole; see `blocks`).
+    `remaining` positions of the canvas lie behind what this step shows (0: it shows the whole; see `blocks`);
+    `in_order`: what no guide anchors is committed from the left, one token a step.
     """
 
     index: int
@@ -93,6 +94,7 @@ class Step:
     random: Randomness
     temperature: float = 1.0
     remaining: int = 0
+    in_order: bool = False
 
     @cached_property
     def log_p(self) -> Tensor:

@@ -154,6 +154,7 @@ def test_a_wrong_type_is_named(make: Any, message: str) -> None:
     ("options", "message"),
     [
         ({"prompt": 3}, "prompt is 3: use text, or a list with one text for each sample"),
+        ({"prompt": []}, r"prompt is \[\]: use text, or a list with one text for each sample"),
         ({"settings": {}}, r"settings is \{\}: use a Settings or None"),
         ({"seed": "7"}, "seed is '7': use a whole number or None"),
         ({"condition": "tale"}, "condition is 'tale': use a mapping of strings to strings or None"),

@@ -33,6 +33,7 @@ from redraft.denoiser import (
 )
 from redraft.denoiser.randomness import Randomness
 from redraft.denoiser.selection import Proposal, Selection
+from redraft.denoiser.testing import ToyDenoiser
 from redraft.guidance import Bias, Forbid, Infill, Keywords, Repetition, Sentences, Tokens, Words, during
 
 POLICIES: list[Selection] = [
@@ -68,6 +69,58 @@ def test_one_commit_a_step_samples_the_exact_joint(selection: Selection) -> None
     kept = [w for w in counts if expected[w] >= 5]
     statistic = sum((counts[w] - expected[w]) ** 2 / expected[w] for w in kept)
     assert statistic < chi_square_bound(len(kept))
+
+
+class Shortsighted(ToyDenoiser):
+    """Guesses that the text is over soon wherever it has not come to, and knows better when it is there."""
+
+    TEXT = 20  # tokens
+
+    def __call__(self, canvas: Canvas, prompt: Prompt) -> torch.Tensor:
+        logits = torch.zeros(*canvas.tokens.shape, len(self.vocabulary))
+        logits[..., self._never] = -torch.inf
+        logits[..., 1:3] = math.log(len(self.vocabulary))  # EOS: about one half
+        here = canvas.open.long().argmax(-1)
+        logits[torch.arange(len(here)), here, 1] = torch.where(here < self.TEXT, -40.0, 40.0)
+        return logits
+
+
+@pytest.mark.parametrize("guides", [(), (Words(0, 90),)], ids=str)
+def test_a_text_read_in_order_ends_where_it_comes_to_its_end(guides: tuple[Words, ...]) -> None:
+    shown: list[Refinement] = []
+    results = Shortsighted().write(
+        guides,
+        samples=4,
+        seed=1,
+        length=40,
+        steps=40,
+        selection=LeftToRight(),
+        temperature=1.0,
+        on_step=shown.append,
+    )
+    for result in results:
+        assert result.tokens.index(1) == Shortsighted.TEXT
+        assert result.steps == Shortsighted.TEXT + 1  # what is behind the end comes with it
+    for step in shown:
+        held, padding = ~step.canvas.open, step.canvas.tokens == 2
+        ended = (held & (step.canvas.tokens == 1)).any(-1)
+        assert not (held & padding).any(-1)[~ended].any()
+
+
+def test_a_count_commits_the_end_first_where_the_order_is_free() -> None:
+    first: list[Refinement] = []
+    for selection in (Random(), LeftToRight()):
+        ToyDenoiser().write(
+            Words(3, 9),
+            seed=1,
+            length=16,
+            steps=16,
+            selection=selection,
+            on_step=first.append,
+            temperature=1.0,
+        )
+    ends = [bool((step.committed & (step.draft == 1)).any()) for step in first if step.step.index == 0]
+    assert ends == [True, False]
 
 
 def test_greedy_is_the_most_probable_draft_each_step() -> None:

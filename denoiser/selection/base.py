@@ -48,9 +48,13 @@ class Proposal:
 
 
 class Selection(Checked, ABC):
-    """Which open positions to commit at a step. A policy is stateless; the same object serves many runs."""
+    """Which open positions to commit at a step. A policy is stateless; the same object serves many runs.
+
+    `in_order`: with a quota of one it commits the leftmost.
+    """
 
     name: ClassVar[str]
+    in_order: ClassVar[bool] = False
 
     @abstractmethod
     def __call__(self, proposal: Proposal) -> Tensor:

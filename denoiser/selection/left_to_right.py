@@ -24,6 +24,7 @@ class LeftToRight(Selection):
     """
 
     name: ClassVar[str] = "left-to-right"
+    in_order: ClassVar[bool] = True
 
     def __call__(self, proposal: Proposal) -> Tensor:
         free, quota = proposal.free, proposal.quota

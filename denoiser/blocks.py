@@ -112,9 +112,14 @@ class Schedule:
         begin, end = starts[current], starts[current + 1]
         where = block = number == current[:, None]
         if eos_id is not None:
-            where = where | (((canvas.tokens == eos_id) & ~canvas.open).cumsum(-1) > 0)
+            where = where | ended(canvas.tokens, ~canvas.open, eos_id)
         left = (end - index).clamp_min(1)
         return Frame(where, block, left, torch.maximum(end - begin, left))
+
+
+def ended(tokens: Tensor, held: Tensor, eos_id: int) -> Tensor:
+    """bool [B, L]: from each row's first EOS token that is `held` [B, L] on; behind it is padding, without a choice."""
+    return ((tokens == eos_id) & held).cumsum(-1) > 0
 
 
 def follow(language: Language, prefix: Tensor) -> Language:

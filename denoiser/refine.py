@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from redraft.denoiser.base import Denoiser
-from redraft.denoiser.blocks import Schedule, Window, ahead, follow
+from redraft.denoiser.blocks import Schedule, Window, ahead, ended, follow
 from redraft.denoiser.canvas import Canvas
 from redraft.denoiser.distribution import distributions
 from redraft.denoiser.errors import InvalidGuideError, UnsatisfiableError
@@ -106,6 +106,7 @@ def _refine(
     steering, window, settings = run.steering, run.window, run.settings
     length, first, end = canvas.tokens.shape[1], window.first, window.end
     provisional = settings.revision is not None and settings.revision.provisional
+    eos = denoiser.vocabulary.eos_id
     before, stood = canvas.tokens[:, :end], torch.full_like(canvas.tokens[:, 0], -1)
     for index in window.steps:
         begin = time.perf_counter()
@@ -124,7 +125,7 @@ def _refine(
             length - end,
             in_order=settings.selection.in_order and settings.steps >= length,
         )
-        frame = run.schedule.frame(shown, index, denoiser.vocabulary.eos_id)
+        frame = run.schedule.frame(shown, index, eos)
         bias = steering.bias(step)
         weights = distributions(step, bias, settings, language)[:, first:]
         ends, greedy = denoiser.vocabulary.ends, settings.temperature == 0
@@ -150,8 +151,9 @@ def _refine(
         unseen = sure & (draft != shown.tokens)
         proposal = Proposal(step, draft, confidence, free, quota, last, uniform[:, :end, 2], unseen)
         chosen = settings.selection(proposal) | sure
-        closed = able & ~chosen & _behind_end(denoiser.vocabulary, shown, draft, chosen)
-        chosen, confidence = chosen | closed, confidence.masked_fill(closed, 1.0)
+        if eos is not None:
+            closed = able & ~chosen & ended(draft, chosen | ~shown.open, eos)
+            chosen, confidence = chosen | closed, confidence.masked_fill(closed, 1.0)
         stood = torch.where(((draft == before) | ~frame.where).all(-1), stood + 1, 0)
         going = able.any(-1) & (frame.left > 1)
         if settings.stop is not None:
@@ -231,18 +233,10 @@ def _padding(vocabulary: Vocabulary, shown: Canvas, draft: Tensor, sure: Tensor,
     That a text is over by then is a product of guesses, one for each position before it that nobody has come to;
     committed, they would hold the text to what was guessed. Where EOS is its own padding it is the denoiser's word.
     """
-    pad = vocabulary.pad_id
-    if vocabulary.eos_id is None or pad is None or pad == vocabulary.eos_id:
+    if len(vocabulary.ends) < 2:
         return torch.zeros_like(sure)
-    return sure & (draft == pad) & ~_behind_end(vocabulary, shown, draft, sure) & ~last[:, None]
-
-
-def _behind_end(vocabulary: Vocabulary, shown: Canvas, draft: Tensor, chosen: Tensor) -> Tensor:
-    """bool [B, L]: behind an EOS token that is committed, or drafted and `chosen` now: padding, without a choice."""
-    if vocabulary.eos_id is None:
-        return torch.zeros_like(chosen)
-    end = (draft == vocabulary.eos_id) & (chosen | ~shown.open)
-    return end.cumsum(-1) - end.long() > 0
+    eos, pad = vocabulary.ends
+    return sure & (draft == pad) & ~ended(draft, sure | ~shown.open, eos) & ~last[:, None]
 
 
 def _pressure(beliefs: Posterior, draft: Tensor, temperature: float) -> Tensor:

@@ -162,6 +162,7 @@ def _refine(
         after = shown.commit(draft, chosen, confidence)
         going = going & ((after.open & frame.where).any(-1) | provisional)
         reopened = _reopened(step, after, steering, settings, going, uniform[:, :end, 3]) & frame.block
+        reopened = reopened | (_after_end(denoiser.vocabulary, after, reopened) & frame.block)
         after = after.reopen(reopened)
         after = denoiser.noise.renoise(after, after.open & ~(reopened & provisional), run.random)
         denoiser = denoiser.carry(step, bias, settings.temperature)
@@ -237,6 +238,16 @@ def _padding(vocabulary: Vocabulary, shown: Canvas, draft: Tensor, sure: Tensor,
         return torch.zeros_like(sure)
     eos, pad = vocabulary.ends
     return sure & (draft == pad) & ~ended(draft, sure | ~shown.open, eos) & ~last[:, None]
+
+
+def _after_end(vocabulary: Vocabulary, after: Canvas, reopened: Tensor) -> Tensor:
+    """bool [B, L]: the padding behind an EOS token that is `reopened`; it would hold the text to where it ended.
+
+    Where EOS is its own padding each of them is reopened, or not, for itself.
+    """
+    if len(vocabulary.ends) < 2:
+        return torch.zeros_like(reopened)
+    return ended(after.tokens, reopened, vocabulary.ends[0]) & ~after.open & ~after.pinned
 
 
 def _pressure(beliefs: Posterior, draft: Tensor, temperature: float) -> Tensor:

@@ -113,9 +113,19 @@ def _bind(
 
     def at(tokens: int) -> Steering:
         Schedule.of(settings.steps, tokens, settings.block_length, denoiser.block)
-        return Steering(
-            guides, Scene(denoiser.vocabulary, denoiser.device, batch, tokens, settings.steps, prompt)
-        )
+        scene = Scene(denoiser.vocabulary, denoiser.device, batch, tokens, settings.steps, prompt)
+        try:
+            return Steering(guides, scene)
+        except UnsatisfiableError as error:
+            if error.needed is None or error.needed <= limit:
+                raise
+            names = " and ".join(error.conflict)
+            raise UnsatisfiableError(
+                f"{names} cannot fit a canvas of {error.needed - 1} tokens, and {denoiser.name} writes at most {limit} "
+                "behind this prompt: relax a guide, or shorten the prompt",
+                conflict=error.conflict,
+                needed=error.needed,
+            ) from error
 
     if length is not None:
         if isinstance(length, bool) or not isinstance(length, int) or not 1 <= length <= limit:

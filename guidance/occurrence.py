@@ -1,12 +1,15 @@
 """Phrases in texts: where they occur (plain string code), and the language of texts that hold one.
 
 A phrase occurs at a place when its characters stand there, in any case unless `exact_case`, and, if
-`whole`, no letter, digit or underscore touches an end of it that is itself one of these (as in "\\bphrase\\b").
+`whole`, no letter, digit, underscore or combining mark touches an end of it that is itself one of these (as in
+"\\bphrase\\b", but for the marks). Characters are compared as they are coded: a letter with a mark composed is not
+that letter and the mark.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import deque
 from collections.abc import Iterable
 
@@ -24,12 +27,18 @@ def phrase(value: object, what: str) -> str:
         raise InvalidGuideError(f"{what} is {value!r}: give a word or phrase that is not empty")
     if any("\ud800" <= char <= "\udfff" for char in value):
         raise InvalidGuideError(f"{what} is {value!r}: half a surrogate pair is in no text; drop it")
+    if all(char.isspace() or _marks(char) or unicodedata.category(char) in ("Cc", "Cf") for char in value):
+        raise InvalidGuideError(f"{what} is {value!r}, which shows nothing by itself: give a word or phrase")
     return value.strip()
 
 
 def is_word(char: str) -> bool:
-    """A letter, digit or underscore, as `\\w` has it."""
-    return re.match(r"\w", char) is not None
+    """A letter, digit or underscore, as `\\w` has it, or a mark that combines with one."""
+    return re.match(r"\w", char) is not None or _marks(char)
+
+
+def _marks(char: str) -> bool:
+    return unicodedata.category(char)[0] == "M"
 
 
 def cases(char: str) -> tuple[str, ...]:

@@ -69,7 +69,7 @@ ABBREVIATIONS = {"Mr", "Mrs", "Ms", "Dr", "St", "Prof"}
 
 
 def is_word(char: str) -> bool:
-    return char.isalnum() or char == "_" or re.match(r"\w", char) is not None
+    return re.match(r"\w", char) is not None or unicodedata.category(char)[0] == "M"
 
 
 def found(word: str, text: str) -> list[int]:

@@ -10,7 +10,7 @@ import torch
 from forms import EXACT, FORMS
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from toys import small_vocabulary
+from toys import Chaos, small_vocabulary
 
 from redraft.denoiser import Automaton, HardGuide, InvalidGuideError, Scene, UnsatisfiableError
 from redraft.denoiser.errors import StateBudgetError
@@ -229,6 +229,25 @@ def test_keywords_find_their_places() -> None:
     assert (missing.status, missing.score, missing.note) == ("violated", 0.0, "missing: storm, dog")
 
 
+@pytest.mark.parametrize("text", ["the cafe\u0301", "cafe\u0301s", "e\u0301cafe"])
+def test_a_mark_belongs_to_the_word(text: str) -> None:
+    """A letter that bears one is another letter."""
+    assert Keywords("cafe").check(text).status == "violated"
+    assert Keywords("cafe", whole=False).check(text).status == "satisfied"
+    assert Keywords("cafe\u0301").check("the cafe\u0301.").status == "satisfied"
+
+
+def test_what_no_canvas_of_the_denoiser_holds_names_its_limit() -> None:
+    denoiser = Chaos(small_vocabulary())
+    for length in (None, 20):
+        with pytest.raises(
+            UnsatisfiableError, match=r"chaos writes at most 96 behind this prompt: relax"
+        ) as caught:
+            denoiser.write([Tokens(200, 300)], length=length)
+        assert caught.value.needed == 201
+    assert denoiser.calls == 0
+
+
 def test_keywords_need_room_for_separate_words() -> None:
     with pytest.raises(
         UnsatisfiableError, match=r"Keywords\('storm', 'dog', 'cat'\) and Words\(1-2\) contradict"
@@ -293,6 +312,8 @@ def test_contradictions_are_named_before_anything_runs(
         (lambda: OneOf(["\ud800"]), "use text"),
         (lambda: Forbid("\ud800"), "half a surrogate pair"),
         (lambda: Keywords("a\udfffb"), "half a surrogate pair"),
+        (lambda: Keywords("\u0301"), "shows nothing by itself"),
+        (lambda: Forbid("\u200b \u0301"), "shows nothing by itself"),
     ],
 )
 def test_bad_values_are_refused(make: object, message: str) -> None:

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from test_soft_guides import MASK, a_step, noise
 from toys import Chaos, small_vocabulary
 
-from redraft.denoiser import Canvas, InvalidGuideError, Settings, Step, Uncertain
+from redraft.denoiser import Canvas, InvalidGuideError, Refinement, Settings, Step, Uncertain
 from redraft.denoiser.revision import REVISIONS, ReMDM, Revision
+from redraft.denoiser.selection import Random
 
 POLICIES: list[Revision] = [
     ReMDM(rate=0.3), ReMDM("rescale", 0.5), ReMDM(rate=0.4, by="confidence"), Uncertain(0.3),
@@ -73,8 +74,33 @@ def test_the_expected_number_is_the_schedule_s(by: str) -> None:
 @given(st.floats(0.01, 2), st.integers(1, 12), st.sampled_from(POLICIES), st.integers(0, 99))
 def test_a_run_keeps_within_its_budget(budget: float, steps: int, policy: Revision, seed: int) -> None:
     policy = replace(policy, budget=budget)  # type: ignore[type-var]
-    (result,) = Chaos(small_vocabulary(), length=16).write(seed=seed, steps=steps, revision=policy)
-    assert sum(len(commit.reopened) for commit in result.trace) <= budget * 16
+    denoiser, reopened = Chaos(small_vocabulary(), length=16), 0
+    pad = denoiser.vocabulary.pad_id
+
+    def count(r: Refinement) -> None:
+        nonlocal reopened
+        reopened += int((r.reopened & (r.draft != pad)).sum())
+
+    denoiser.write(seed=seed, steps=steps, revision=policy, on_step=count)
+    assert reopened <= budget * 16
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+@pytest.mark.parametrize("seed", range(3))
+def test_padding_opens_with_its_end(policy: Revision, seed: int) -> None:
+    """Held behind an end that is open again, it would hold the text to where it ended before."""
+    denoiser = Chaos(small_vocabulary(), length=16)
+    eos, pad = denoiser.vocabulary.ends
+    ends = 0
+
+    def see(r: Refinement) -> None:
+        nonlocal ends
+        again = (r.reopened & (r.draft == eos)).any(-1)
+        ends += int(again.sum())
+        assert not bool((~r.canvas.open & (r.draft == pad))[again].any())
+
+    denoiser.write(samples=8, seed=seed, steps=12, selection=Random(), revision=policy, on_step=see)
+    assert ends
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)

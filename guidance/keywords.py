@@ -15,7 +15,7 @@ from redraft.denoiser.cache import cached
 from redraft.denoiser.errors import UnwritableTextError
 from redraft.denoiser.lift import lift
 from redraft.guidance.counts import shorten
-from redraft.guidance.occurrence import find, occurs, phrase
+from redraft.guidance.occurrence import find, occurs, phrase, shows
 from redraft.guidance.spelling import spelled_language, spellings
 
 Alternatives = tuple[str, ...]
@@ -150,8 +150,14 @@ class _BoundKeywords(Bound):
 
 def _alternatives(word: str | Iterable[str]) -> Alternatives:
     if isinstance(word, str) or not isinstance(word, Iterable):
-        return (phrase(word, "a keyword"),)
-    options = tuple(dict.fromkeys(phrase(option, "an alternative of a keyword") for option in word))
+        options: Alternatives = (phrase(word, "a keyword"),)
+    else:
+        options = tuple(dict.fromkeys(phrase(option, "an alternative of a keyword") for option in word))
+    hidden = next((option for option in options if not shows(option)), None)
+    if hidden is not None:
+        raise InvalidGuideError(
+            f"a keyword is {hidden!r}, which shows nothing by itself: give a word or phrase"
+        )
     if not options:
         raise InvalidGuideError("a keyword has no alternative: give at least one")
     return options

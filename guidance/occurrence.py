@@ -27,18 +27,30 @@ def phrase(value: object, what: str) -> str:
         raise InvalidGuideError(f"{what} is {value!r}: give a word or phrase that is not empty")
     if any("\ud800" <= char <= "\udfff" for char in value):
         raise InvalidGuideError(f"{what} is {value!r}: half a surrogate pair is in no text; drop it")
-    if all(char.isspace() or _marks(char) or unicodedata.category(char) in ("Cc", "Cf") for char in value):
-        raise InvalidGuideError(f"{what} is {value!r}, which shows nothing by itself: give a word or phrase")
     return value.strip()
 
 
+def shows(text: str) -> bool:
+    """Whether something is seen of a text by itself: not of white space, marks, control and format characters."""
+    return not all(
+        char.isspace() or is_mark(char) or unicodedata.category(char) in ("Cc", "Cf") for char in text
+    )
+
+
 def is_word(char: str) -> bool:
-    """A letter, digit or underscore, as `\\w` has it, or a mark that combines with one."""
-    return re.match(r"\w", char) is not None or _marks(char)
+    """A letter, digit or underscore, as `\\w` has it."""
+    return re.match(r"\w", char) is not None
 
 
-def _marks(char: str) -> bool:
+def is_mark(char: str) -> bool:
+    """A mark that combines with the character before it: an accent, a vowel sign, a variation selector."""
     return unicodedata.category(char)[0] == "M"
+
+
+def ends_word(text: str) -> bool:
+    """Whether a text's last character is a letter, digit or underscore, with the marks that it bears."""
+    last = next((char for char in reversed(text) if not is_mark(char)), "")
+    return bool(last) and is_word(last)
 
 
 def cases(char: str) -> tuple[str, ...]:
@@ -58,9 +70,10 @@ def find(text: str, wanted: str, *, whole: bool = True, exact_case: bool = False
         piece = text[at : at + size]
         if piece != wanted and (exact_case or not same(piece, wanted)):
             continue
-        left = at > 0 and is_word(text[at - 1]) and is_word(wanted[0])
-        right = at + size < len(text) and is_word(text[at + size]) and is_word(wanted[-1])
-        if not (whole and (left or right)):
+        behind = text[at + size : at + size + 1]
+        left = whole and is_word(wanted[0]) and ends_word(text[:at])
+        right = whole and ends_word(wanted) and behind != "" and (is_word(behind) or is_mark(behind))
+        if not (left or right):
             spans.append(Span(at, at + size, piece))
     return spans
 
@@ -80,7 +93,7 @@ def occurs(
 
 def _occurs(phrases: tuple[str, ...], whole: bool, exact_case: bool, sure: bool) -> Automaton:
     bounds = [byte not in WORD_BYTES and not (sure and byte > 0x7F) for byte in range(256)]
-    children, ends_word, ends_free = _trie(phrases, whole, exact_case)
+    children, ends_bounded, ends_free = _trie(phrases, whole, exact_case)
     free, bounded = 0, 1  # the roots: inside a word, and where a word may begin
     nodes, match = len(children), len(children)
     symbols = sorted({byte for node in children for byte in node} | {ord("a"), ord(" ")})
@@ -95,7 +108,7 @@ def _occurs(phrases: tuple[str, ...], whole: bool, exact_case: bool, sure: bool)
     delta = np.zeros((nodes + 1, width), dtype=np.int64)
     delta[match] = match
     word, done = np.zeros(nodes + 1, bool), np.zeros(nodes + 1, bool)
-    word[list(ends_word)], done[list(ends_free)] = True, True
+    word[list(ends_bounded)], done[list(ends_free)] = True, True
     delta[free] = np.where(boundary, bounded, free)
     delta[bounded] = np.where(boundary, bounded, free)
     queue: deque[tuple[int, int]] = deque()  # node, the node its failure link goes to
@@ -135,17 +148,17 @@ def _trie(
     character behind it, and those at which one ends in any case.
     """
     children: list[dict[int, int]] = [{}, {}]
-    ends_word: set[int] = set()
+    ends_bounded: set[int] = set()
     ends_free: set[int] = set()
     grow = _grow_shared if not exact_case and _cases_agree(phrases) else _grow
     for text in phrases:
         bounded = whole and is_word(text[0])
         for node in grow(children, 1, text, exact_case):
-            (ends_word if whole and is_word(text[-1]) else ends_free).add(node)
+            (ends_bounded if whole and ends_word(text) else ends_free).add(node)
         if not bounded:
             forms = (text[0],) if exact_case else cases(text[0])
             children[0] |= {byte: children[1][byte] for form in forms for byte in form.encode()[:1]}
-    return children, ends_word, ends_free
+    return children, ends_bounded, ends_free
 
 
 def _grow(children: list[dict[int, int]], root: int, text: str, exact_case: bool) -> list[int]:

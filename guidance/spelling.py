@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from redraft.denoiser import Automaton, Vocabulary
 from redraft.denoiser.errors import UnwritableTextError
-from redraft.guidance.occurrence import is_word, same
+from redraft.guidance.occurrence import ends_word, is_mark, is_word, same
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def spellings(vocabulary: Vocabulary, phrase: str, *, exact_case: bool) -> list[
                 continue
             raw = b"".join(vocabulary.token_bytes[token] or b"" for token in tokens).decode()
             if raw.strip() == form:
-                found[tokens] = Spelling(tokens, raw[0].isspace(), is_word(form[0]), is_word(form[-1]))
+                found[tokens] = Spelling(tokens, raw[0].isspace(), is_word(form[0]), ends_word(form))
     return list(found.values())
 
 
@@ -92,7 +92,7 @@ def spelled_language(items: tuple[Spelling, ...], vocabulary: Vocabulary) -> Aut
 
 @lru_cache(maxsize=16)
 def token_words(vocabulary: Vocabulary) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Three bool arrays [V]: a word character before the token's first white space, one after its last, and
+    """Three bool arrays [V]: a word character (or a mark) before the token's first white space, one after its last, and
     whether it holds white space. Without white space the first two look at the whole token; a part of a
     character counts as a word character."""
     flags = [_edges(raw) for raw in vocabulary.token_bytes]
@@ -109,7 +109,9 @@ def _edges(raw: bytes | None) -> tuple[bool, bool, bool]:
     if text[0] == " " and text[1:].isalnum():
         return False, True, True
     pieces = re.split(r"\s+", text)
-    first, last = (any(is_word(c) or c == "\ufffd" for c in piece) for piece in (pieces[0], pieces[-1]))
+    first, last = (
+        any(is_word(c) or is_mark(c) or c == "\ufffd" for c in piece) for piece in (pieces[0], pieces[-1])
+    )
     return first, last, len(pieces) > 1
 
 

@@ -69,7 +69,12 @@ ABBREVIATIONS = {"Mr", "Mrs", "Ms", "Dr", "St", "Prof"}
 
 
 def is_word(char: str) -> bool:
-    return re.match(r"\w", char) is not None or unicodedata.category(char)[0] == "M"
+    return char.isalnum() or char == "_" or re.match(r"\w", char) is not None
+
+
+def plain(text: str) -> str:
+    """Without the accents that it ends with."""
+    return re.sub("[\u0300-\u036f]+$", "", text)
 
 
 def found(word: str, text: str) -> list[int]:
@@ -78,8 +83,8 @@ def found(word: str, text: str) -> list[int]:
     while at + len(word) <= len(text):
         end = at + len(word)
         same = all(c in (w, w.lower(), w.upper()) for c, w in zip(text[at:end], word, strict=True))
-        left = at > 0 and is_word(text[at - 1]) and is_word(word[0])
-        right = end < len(text) and is_word(text[end]) and is_word(word[-1])
+        left = is_word(word[0]) and is_word(plain(text[:at])[-1:])
+        right = is_word(plain(word)[-1:]) and bool(re.match(r"\w|[\u0300-\u036f]", text[end:]))
         if same and not left and not right:
             ends.append(end)
             at = end

@@ -48,6 +48,7 @@ from redraft.guidance import (
     Words,
     during,
 )
+from redraft.guidance.occurrence import shows
 from redraft.recipes import Recipe, discover
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -72,7 +73,8 @@ def make(name: str, arguments: st.SearchStrategy[dict[str, Any]]) -> st.SearchSt
     return arguments.map(lambda v: cls(*v[cls.variadic], **{k: x for k, x in v.items() if k != cls.variadic}))
 
 
-words = st.lists(phrases | st.lists(phrases, min_size=1, max_size=3), min_size=1, max_size=3)
+seen = phrases.filter(shows)
+words = st.lists(seen | st.lists(seen, min_size=1, max_size=3), min_size=1, max_size=3)
 periods = st.tuples(st.integers(0, 9), st.integers(1, 9)).filter(lambda p: p[0] < p[1])
 edges = st.fixed_dictionaries(
     {"texts": st.lists(texts.filter(bool), min_size=1, max_size=3)}, optional={"ignore_case": st.booleans()}

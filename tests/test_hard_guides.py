@@ -173,8 +173,12 @@ def test_exact_guides_are_exact(guide: HardGuide, text: str) -> None:
 
 
 @given(
-    words=st.lists(st.sampled_from(["a", "ab", "b a", "é", "-", "ba.", "aé", "A b"]), min_size=1, max_size=3),
-    text=st.text("abé- .A", max_size=12),
+    words=st.lists(
+        st.sampled_from(["a", "ab", "b a", "é", "-", "ba.", "aé", "A b", "e\u0301", "\u0301"]),
+        min_size=1,
+        max_size=3,
+    ),
+    text=st.text("abeé- .A\u0301", max_size=12),
 )
 @settings(max_examples=400, deadline=None)
 def test_occurs_brackets_find(words: list[str], text: str) -> None:
@@ -235,6 +239,14 @@ def test_a_mark_belongs_to_the_word(text: str) -> None:
     assert Keywords("cafe").check(text).status == "violated"
     assert Keywords("cafe", whole=False).check(text).status == "satisfied"
     assert Keywords("cafe\u0301").check("the cafe\u0301.").status == "satisfied"
+
+
+def test_a_mark_that_is_asked_for_by_itself_is_found_on_its_letter() -> None:
+    assert Forbid("\u0301").check("cafe\u0301").status == "violated"
+    assert (
+        Keywords("sea").check("\u2764\ufe0fsea").status == "satisfied"
+    )  # a mark of what is no letter bounds a word
+    assert Keywords("cafe\u0301").check("cafe\u0301s").status == "violated"
 
 
 def test_what_no_canvas_of_the_denoiser_holds_names_its_limit() -> None:
@@ -313,7 +325,7 @@ def test_contradictions_are_named_before_anything_runs(
         (lambda: Forbid("\ud800"), "half a surrogate pair"),
         (lambda: Keywords("a\udfffb"), "half a surrogate pair"),
         (lambda: Keywords("\u0301"), "shows nothing by itself"),
-        (lambda: Forbid("\u200b \u0301"), "shows nothing by itself"),
+        (lambda: Keywords(["a", "\u200b\u0301"]), "shows nothing by itself"),
     ],
 )
 def test_bad_values_are_refused(make: object, message: str) -> None:

@@ -23,8 +23,13 @@ SPARED = 0.25  # of what does not stand, the least usual: left out
 LENGTH = 3  # words
 
 
-def marked(verdicts: Sequence[Verdict], known: set[tuple[str, ...]]) -> dict[str, list[str]]:
-    """The lines of GENRE.tsv by genre; more than 15 % of 8-grams `known` is copied, more than 5 % does not stand."""
+def marked(
+    verdicts: Sequence[Verdict], known: set[tuple[str, ...]], most: float = USUAL
+) -> dict[str, list[str]]:
+    """The lines of GENRE.tsv by genre; more than 15 % of 8-grams `known` is copied, more than 5 % does not stand.
+
+    `most`: the share of what stands that is the most usual, and stands no more.
+    """
     usual = how_usual([v.draft.text for v in verdicts])
     by: dict[tuple[str, int, bool], list[int]] = defaultdict(list)
     for k, v in enumerate(verdicts):
@@ -38,10 +43,10 @@ def marked(verdicts: Sequence[Verdict], known: set[tuple[str, ...]]) -> dict[str
                 seen = copied([draft.text], known)
                 if seen > COPIED:
                     mark = "C"
-                elif seen > PARTLY or 1 - USUAL - DOUBTFUL < share <= 1 - USUAL:
+                elif seen > PARTLY or 1 - most - DOUBTFUL < share <= 1 - most:
                     continue
                 else:
-                    mark = "P" if share <= 1 - USUAL else "F"
+                    mark = "P" if share <= 1 - most else "F"
             elif share < SPARED:
                 continue
             else:
@@ -55,10 +60,11 @@ def main() -> None:
     parser.add_argument("verdicts", type=Path, nargs="+", help="folders of GENRE.tsv, as readers gave them")
     parser.add_argument("--out", type=Path, required=True, help="a folder for GENRE.tsv")
     parser.add_argument("--corpus", type=Path, nargs="+", required=True, help="what must not be copied")
+    parser.add_argument("--usual", type=float, default=USUAL, help="share of what stands that is too usual")
     options = parser.parse_args()
     known = {gram for p in read_corpus(options.corpus).train for gram in grams(p.text)}
     verdicts = [v for folder in options.verdicts for v in read_verdicts(folder)]
-    write_verdicts(marked(verdicts, known), options.out)
+    write_verdicts(marked(verdicts, known, options.usual), options.out)
 
 
 if __name__ == "__main__":
